@@ -1,0 +1,1 @@
+"""Evaluation algorithms, one a file; `base` holds the protocol they share."""

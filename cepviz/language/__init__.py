@@ -1,0 +1,1 @@
+"""The pattern language: grammar, parser, patterns, predicates and their uses."""

@@ -1,0 +1,280 @@
+"""`match` and `trace`: a pattern and a stream in, matches or every step out."""
+
+from __future__ import annotations
+
+import html
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, overload
+
+from cepviz.engines.base import Budget, Engine, Failure, Match
+from cepviz.engines.registry import ENGINES, engine_class
+from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
+from cepviz.events import Event, Stream
+from cepviz.language.parser import parse
+from cepviz.language.pattern import Pattern
+from cepviz.trace import Trace
+
+
+class Result(Sequence[Match]):
+    """The matches of a pattern on a stream, in the order they were completed."""
+
+    def __init__(self, matches: list[Match], engine: Engine, stream: Stream, seconds: float):
+        self._matches = matches
+        self.pattern = engine.pattern
+        self.stream = stream
+        self.engine = engine.name
+        self.counters: dict[str, int] = engine.counters.as_dict()
+        self.failures: list[Failure] = engine.failures
+        self.seconds = seconds
+
+    def __len__(self) -> int:
+        return len(self._matches)
+
+    @overload
+    def __getitem__(self, index: int) -> Match: ...
+    @overload
+    def __getitem__(self, index: slice) -> list[Match]: ...
+    def __getitem__(self, index: Any) -> Any:
+        return self._matches[index]
+
+    def __iter__(self) -> Iterator[Match]:
+        return iter(self._matches)
+
+    def to_frame(self, shape: str = "matches") -> Any:
+        """A DataFrame: a row for each match, or with "events" a row for each event of each match.
+
+        Columns of "matches": one for each variable with its event id (a list for Kleene), then
+        first, last and length.
+        """
+        import pandas as pd
+
+        if shape == "matches":
+            names = [v.name for v in self.pattern.variables.values() if not v.negated]
+            rows = [
+                {
+                    **{name: match.ids.get(name) for name in names},
+                    "first": self._moment(match.first),
+                    "last": self._moment(match.last),
+                    "events": len(match.events),
+                }
+                for match in self._matches
+            ]
+            # As objects first: ids that are numbers stay so where others are missing.
+            columns = [*names, "first", "last", "events"]
+            frame = pd.DataFrame(rows, columns=columns, dtype=object).infer_objects()
+        elif shape == "events":
+            columns = ["match", "variable", "index", "id", "type", "time"]
+            schema = self.stream.schema
+            told = {*columns, *schema.roles.values()}
+            extra = [name for name in schema.attributes if name not in told]
+            rows = [
+                row
+                for number, match in enumerate(self._matches)
+                for row in self._rows(number, match, extra)
+            ]
+            return pd.DataFrame(rows, columns=[*columns, *extra], dtype=object).infer_objects()
+        else:
+            raise CepError(f"to_frame takes 'matches' or 'events', not {shape!r}")
+        frame.index.name = "match"
+        return frame
+
+    def _moment(self, number: int | float) -> Any:
+        """A time as a frame shows it: a date where the stream has dates."""
+        import pandas as pd
+
+        schema = self.stream.schema
+        if schema.zone is None:
+            return number
+        moment = pd.Timestamp(number, unit="ns", tz="UTC")
+        return moment.tz_localize(None) if schema.naive else moment.tz_convert(schema.zone)
+
+    def _rows(self, number: int, match: Match, extra: list[str]) -> Iterator[dict[str, Any]]:
+        for variable, bound in match.bindings.items():
+            for index, event in enumerate((bound,) if isinstance(bound, Event) else bound, 1):
+                yield {
+                    "match": number,
+                    "variable": variable,
+                    "index": None if isinstance(bound, Event) else index,
+                    "id": event.id,
+                    "type": event.type,
+                    "time": self._moment(event.end),
+                    **{name: self._value(name, event) for name in extra},
+                }
+
+    def _value(self, name: str, event: Event) -> Any:
+        found = event.attributes.get(name)
+        dated = self.stream.schema.attributes[name] == "time" and found is not None
+        return self._moment(found) if dated else found
+
+    def _summary(self) -> str:
+        text = f"{len(self)} match{'' if len(self) == 1 else 'es'}"
+        text += f" in {self.counters['events']:,} events by {self.engine}"
+        text += f" ({self.counters['evaluations']:,} evaluations, {self.seconds:.2g} s)"
+        failed = self.counters["failed_predicates"]
+        return text + (f"; {failed} predicates could not be computed: .failures" if failed else "")
+
+    def __repr__(self) -> str:
+        shown = "".join(f"\n  {match!r}" for match in self._matches[:5])
+        more = f"\n  and {len(self) - 5:,} more" if len(self) > 5 else ""
+        return f"<{self._summary()}{shown}{more}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        names = [variable.name for variable in self.pattern.variables.values() if not variable.negated]
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in (*names, "from", "to"))
+        rows = ""
+        for match in self._matches[:10]:
+            labels = dict(_labels(match))
+            cells = [" ".join(labels.get(name, ("",))) for name in names]
+            cells += [self.stream.schema.format_time(t) for t in (match.first, match.last)]
+            rows += f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
+        more = f"<p>and {len(self) - 10:,} more</p>" if len(self) > 10 else ""
+        table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        summary = f"<p>{html.escape(self._summary())}</p>"
+        return {
+            "text/plain": repr(self),
+            "text/html": f"{summary}{table if self._matches else ''}{more}",
+        }
+
+
+def _labels(match: Match) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name, bound in match.bindings.items():
+        yield name, tuple(e.label for e in ((bound,) if isinstance(bound, Event) else bound))
+
+
+def as_pattern(pattern: Any) -> Pattern:
+    """A pattern from a pattern or its text."""
+    if isinstance(pattern, str):
+        return parse(pattern)
+    if isinstance(pattern, Pattern):
+        return pattern
+    raise CepError(f"a pattern is text or a Pattern, not {type(pattern).__name__}")
+
+
+def as_stream(stream: Any) -> Stream:
+    """A stream from a stream, a DataFrame with columns `type` and `time`, or events."""
+    if isinstance(stream, Stream):
+        return stream
+    if hasattr(stream, "columns") and hasattr(stream, "iloc"):
+        return Stream.from_pandas(stream)
+    return Stream.from_records(stream)
+
+
+def _warn(pattern: Pattern, stream: Stream) -> None:
+    said = pattern.warnings()
+    for variable in pattern.variables.values():
+        if variable.type not in stream.schema.types:
+            near = did_you_mean(variable.type, stream.schema.types)
+            said.append(f"the stream has no event of type {variable.type!r}{near}")
+    for text in dict.fromkeys(said):
+        warnings.warn(text, CepWarning, stacklevel=4)
+
+
+def _watched(stream: Stream, progress: bool | None) -> Any:
+    """The stream with a progress bar: on request, or after two seconds on a terminal."""
+    if progress is False or (progress is None and len(stream) < 10_000):
+        return stream
+    from tqdm.auto import tqdm
+
+    off = None if progress is None else False
+    return tqdm(stream, total=len(stream), unit=" events", delay=2, leave=False, disable=off)
+
+
+def _run(engine: Engine, stream: Stream, progress: bool | None) -> Result:
+    matches: list[Match] = []
+    started = time.perf_counter()
+    stopped: BudgetError | None = None
+    try:
+        for event in _watched(stream, progress):
+            found = engine.push(event)
+            if found:
+                matches += found
+        matches += engine.flush()
+    except BudgetError as error:
+        matches += engine.out
+        stopped = error
+    result = Result(matches, engine, stream, time.perf_counter() - started)
+    if stopped is not None:
+        stopped.result = result
+        raise stopped
+    return result
+
+
+def match(
+    pattern: Pattern | str,
+    stream: Any,
+    engine: str | None = None,
+    plan: Any = None,
+    budget: Budget | Mapping[str, int] | None = None,
+    *,
+    on_error: str = "keep",
+    progress: bool | None = None,
+    **options: Any,
+) -> Result:
+    """Finds the matches of a pattern in a stream.
+
+    `engine` is one of `cepviz.engines()`; by default the fastest that takes the pattern. When the
+    budget is reached, a `BudgetError` is raised whose `result` holds the matches found until then.
+    Predicates that cannot be computed are kept in `result.failures`, or raised with
+    `on_error="raise"`.
+
+    >>> import cepviz as cep
+    >>> s = cep.Stream.from_records([{"type": "A", "time": 1}, {"type": "B", "time": 2}])
+    >>> cep.match("PATTERN SEQ(A a, B b) WITHIN 5 seconds", s)[0].ids
+    {'a': 0, 'b': 1}
+    """
+    pattern, stream = as_pattern(pattern), as_stream(stream)
+    chosen = engine_class(engine, pattern)
+    made = chosen(
+        pattern, plan, schema=stream.schema, budget=budget, on_error=on_error, **options
+    )
+    _warn(pattern, stream)
+    return _run(made, stream, progress)
+
+
+def trace(
+    pattern: Pattern | str,
+    stream: Any,
+    engine: str | None = None,
+    plan: Any = None,
+    budget: Budget | Mapping[str, int] | None = None,
+    *,
+    on_error: str = "keep",
+    progress: bool | None = None,
+    **options: Any,
+) -> Trace:
+    """Runs a pattern like `match` and keeps every step: the trace that views draw.
+
+    When the budget is reached, the trace is complete up to there and its `note` says so.
+    """
+    pattern, stream = as_pattern(pattern), as_stream(stream)
+    chosen = engine_class(engine, pattern)
+    recorded = Trace(
+        engine=chosen.name,
+        pattern=str(pattern),
+        plan=None if plan is None else str(plan),
+        schema=stream.schema,
+    )
+    made = chosen(
+        pattern,
+        plan,
+        hooks=[recorded],
+        schema=stream.schema,
+        budget=budget,
+        on_error=on_error,
+        **options,
+    )
+    recorded.graph = made.graph
+    _warn(pattern, stream)
+    try:
+        _run(made, stream, progress)
+    except BudgetError as error:
+        recorded.note = str(error)
+    recorded.counters = made.counters.as_dict()
+    return recorded
+
+
+def engines() -> dict[str, str]:
+    """The engines there are, each with one line on what it is."""
+    return {name: (engine.__doc__ or "").split("\n")[0] for name, engine in ENGINES.items()}

@@ -1,0 +1,1 @@
+"""Spark: read, clean, sample and measure events, and match past one machine."""
