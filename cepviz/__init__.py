@@ -21,4 +21,36 @@ from cepviz.matching import Result, engines, match, trace
 from cepviz.trace import Snapshot, Trace
 
 __version__ = "0.1.0"
-__all__ = ["parse"]
+__all__ = [
+    "Budget",
+    "BudgetError",
+    "CepError",
+    "CepWarning",
+    "Event",
+    "Match",
+    "Pattern",
+    "PatternError",
+    "PlanError",
+    "PredicateError",
+    "Result",
+    "Schema",
+    "SetupError",
+    "Snapshot",
+    "Stream",
+    "StreamError",
+    "Trace",
+    "TraceError",
+    "UnsupportedError",
+    "engines",
+    "function",
+    "match",
+    "parse",
+    "trace",
+]
+
+
+def load_ipython_extension(ipython: object) -> None:
+    """`%load_ext cepviz` makes the `%%sase` cell magic known."""
+    from cepviz import magics
+
+    magics.load_ipython_extension(ipython)

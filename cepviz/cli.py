@@ -105,7 +105,9 @@ def _parser() -> argparse.ArgumentParser:
         "--out", metavar="FILE", type=_trace_out, help="save the trace: .json or .json.gz"
     )
     tracing.add_argument(
-        "--say", action="store_true", help="print each step as a sentence; the default without --out"
+        "--say",
+        action="store_true",
+        help="print each step as a sentence; the default without --out",
     )
 
     checking = command("check", _check, "parse a pattern and say what is doubtful about it")
@@ -192,6 +194,12 @@ def _trace(given: argparse.Namespace) -> int:
 def _check(given: argparse.Namespace) -> int:
     pattern = _pattern(given)
     said = pattern.warnings()
+    if not isinstance(pattern, Pattern):
+        print(pattern, end="\n\n")
+        print(
+            *(f"warning: {text}" for text in said), "no engine runs a CONTEXT query yet", sep="\n"
+        )
+        return OK
     if given.data is not None:
         schema = _stream(given).schema
         resolve(pattern, schema)
@@ -217,7 +225,8 @@ def _engines(given: argparse.Namespace) -> int:
 # Reading
 
 
-def _pattern(given: argparse.Namespace) -> Pattern:
+def _pattern(given: argparse.Namespace) -> Any:
+    """The pattern, or the CONTEXT query, that is given as text or as a file."""
     text: str = given.pattern
     if _is_file(text):
         try:
@@ -263,10 +272,11 @@ def _summary(result: Result, given: argparse.Namespace) -> str:
 def _table(result: Result, shape: str, limit: int) -> str:
     """The first rows as aligned columns of text; empty where there is none."""
     frame = _frame(result, shape)
-    shown = frame.head(limit)
+    shown = frame.head(limit).astype(object)
     if shown.empty:
         return ""
-    rows = [list(frame.columns), *([_cell(value) for value in row] for row in shown.values)]
+    values = shown.where(shown.notna(), None).to_numpy()
+    rows = [list(frame.columns), *([_cell(value) for value in row] for row in values)]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     lines = ["  ".join(c.ljust(w) for c, w in zip(r, widths, strict=True)).rstrip() for r in rows]
     if len(frame) > limit:
@@ -281,7 +291,7 @@ def _frame(result: Result, shape: str) -> Any:
 
 def _cell(value: Any) -> str:
     """A value in a few characters, without any that a terminal would obey."""
-    if value is None or value != value:
+    if value is None:
         return ""
     text = " ".join(map(str, value)) if isinstance(value, list) else str(value)
     if len(text) > WIDEST_CELL:
@@ -386,7 +396,7 @@ def _say(text: str) -> None:
     print(f"cepviz: {text}", file=sys.stderr)
 
 
-def _warn(message: Any, category: Any, filename: Any, lineno: Any, *more: Any) -> None:
+def _warn(message: Warning | str, *where: Any, **more: Any) -> None:
     _say(f"warning: {' '.join(str(message).split())}")
 
 

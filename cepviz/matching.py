@@ -10,7 +10,7 @@ from typing import Any, overload
 
 from cepviz.engines.base import Budget, Engine, Failure, Match
 from cepviz.engines.registry import ENGINES, engine_class
-from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
+from cepviz.errors import BudgetError, CepError, CepWarning, UnsupportedError, did_you_mean
 from cepviz.events import Event, Stream
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
@@ -48,37 +48,30 @@ class Result(Sequence[Match]):
         Columns of "matches": one for each variable with its event id (a list for Kleene), then
         first, last and length.
         """
-        import pandas as pd
-
         if shape == "matches":
             names = [v.name for v in self.pattern.variables.values() if not v.negated]
             rows = [
-                {
-                    **{name: match.ids.get(name) for name in names},
-                    "first": self._moment(match.first),
-                    "last": self._moment(match.last),
-                    "events": len(match.events),
-                }
+                [
+                    *(match.ids.get(name) for name in names),
+                    *(self._moment(time) for time in (match.first, match.last)),
+                    len(match.events),
+                ]
                 for match in self._matches
             ]
-            # As objects first: ids that are numbers stay so where others are missing.
-            columns = [*names, "first", "last", "events"]
-            frame = pd.DataFrame(rows, columns=columns, dtype=object).infer_objects()
-        elif shape == "events":
+            frame = _frame(rows, [*names, *(_free(n, names) for n in ("first", "last", "events"))])
+            frame.index.name = _free("match", names)
+            return frame
+        if shape == "events":
             columns = ["match", "variable", "index", "id", "type", "time"]
             schema = self.stream.schema
-            told = {*columns, *schema.roles.values()}
-            extra = [name for name in schema.attributes if name not in told]
+            extra = [name for name in schema.attributes if name not in schema.roles.values()]
             rows = [
                 row
                 for number, match in enumerate(self._matches)
                 for row in self._rows(number, match, extra)
             ]
-            return pd.DataFrame(rows, columns=[*columns, *extra], dtype=object).infer_objects()
-        else:
-            raise CepError(f"to_frame takes 'matches' or 'events', not {shape!r}")
-        frame.index.name = "match"
-        return frame
+            return _frame(rows, [*columns, *(_free(name, columns) for name in extra)])
+        raise CepError(f"to_frame takes 'matches' or 'events', not {shape!r}")
 
     def _moment(self, number: int | float) -> Any:
         """A time as a frame shows it: a date where the stream has dates."""
@@ -90,23 +83,19 @@ class Result(Sequence[Match]):
         moment = pd.Timestamp(number, unit="ns", tz="UTC")
         return moment.tz_localize(None) if schema.naive else moment.tz_convert(schema.zone)
 
-    def _rows(self, number: int, match: Match, extra: list[str]) -> Iterator[dict[str, Any]]:
+    def _rows(self, number: int, match: Match, extra: list[str]) -> Iterator[list[Any]]:
         for variable, bound in match.bindings.items():
             for index, event in enumerate((bound,) if isinstance(bound, Event) else bound, 1):
-                yield {
-                    "match": number,
-                    "variable": variable,
-                    "index": None if isinstance(bound, Event) else index,
-                    "id": event.id,
-                    "type": event.type,
-                    "time": self._moment(event.end),
-                    **{name: self._value(name, event) for name in extra},
-                }
+                place = None if isinstance(bound, Event) else index
+                when = self._moment(event.end)
+                values = (self._value(name, event) for name in extra)
+                yield [number, variable, place, event.id, event.type, when, *values]
 
     def _value(self, name: str, event: Event) -> Any:
         found = event.attributes.get(name)
-        dated = self.stream.schema.attributes[name] == "time" and found is not None
-        return self._moment(found) if dated else found
+        if found is None or self.stream.schema.attributes[name] != "time":
+            return found
+        return self._moment(found)
 
     def _summary(self) -> str:
         text = f"{len(self)} match{'' if len(self) == 1 else 'es'}"
@@ -138,6 +127,23 @@ class Result(Sequence[Match]):
         }
 
 
+def _free(name: str, taken: list[str]) -> str:
+    """The name of a column, with a _ behind it where a variable or attribute is called so."""
+    return _free(f"{name}_", taken) if name in taken else name
+
+
+def _frame(rows: list[list[Any]], columns: list[str]) -> Any:
+    """A DataFrame in which whole numbers stay so where others of their column are missing."""
+    import pandas as pd
+
+    frame = pd.DataFrame(rows, columns=columns, dtype=object)
+    for name in columns:
+        known = frame[name].dropna()
+        if 0 < len(known) < len(frame) and all(type(value) is int for value in known):
+            frame[name] = frame[name].astype("Int64")
+    return frame.infer_objects()
+
+
 def _labels(match: Match) -> Iterator[tuple[str, tuple[str, ...]]]:
     for name, bound in match.bindings.items():
         yield name, tuple(e.label for e in ((bound,) if isinstance(bound, Event) else bound))
@@ -146,9 +152,11 @@ def _labels(match: Match) -> Iterator[tuple[str, tuple[str, ...]]]:
 def as_pattern(pattern: Any) -> Pattern:
     """A pattern from a pattern or its text."""
     if isinstance(pattern, str):
-        return parse(pattern)
+        pattern = parse(pattern)
     if isinstance(pattern, Pattern):
         return pattern
+    if type(pattern).__name__ == "ContextQuery":
+        raise UnsupportedError("a CONTEXT query is read and printed, but no engine runs it yet")
     raise CepError(f"a pattern is text or a Pattern, not {type(pattern).__name__}")
 
 

@@ -48,6 +48,7 @@ def short(value: Any) -> str:
 class Tested:
     """A condition with the values it saw: `said` is it with values, `truth` None is unknown."""
 
+    __test__: ClassVar[bool] = False  # pytest takes classes of such a name for tests
     text: str
     said: str
     truth: bool | None
@@ -93,6 +94,8 @@ class Step:
 
 
 def _packed(value: Any) -> Any:
+    if isinstance(value, str):
+        return value
     if isinstance(value, Tested):
         return {"test": [_packed(getattr(value, item.name)) for item in fields(value)]}
     if isinstance(value, tuple | list):
@@ -163,6 +166,7 @@ class Test(Step):
     """Run `run` at `state` tries an edge with event `event`: each predicate and the verdict."""
 
     kind: ClassVar[str] = "test"
+    __test__: ClassVar[bool] = False
     run: str
     event: str
     state: str
@@ -369,11 +373,13 @@ KINDS: dict[str, type[Step]] = {
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state of an automaton: `kind` is start, middle or final."""
+    """A state of an automaton: `kind` is start, middle or final; `choices` names the kinds of
+    nondeterminism it can have."""
 
     name: str
     kind: str = "middle"
     label: str = ""
+    choices: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -389,22 +395,35 @@ class Edge:
 
 
 @dataclass(frozen=True, slots=True)
+class Pass:
+    """A step of compilation: the formula of every edge after it."""
+
+    name: str
+    formulas: Mapping[str, tuple[str, ...]]
+
+
+@dataclass(frozen=True, slots=True)
 class Graph:
     """The still picture of an engine: states and edges as plain data."""
 
     states: tuple[State, ...] = ()
     edges: tuple[Edge, ...] = ()
     kind: str = ""
+    passes: tuple[Pass, ...] = ()
 
     def to_plain(self) -> dict[str, Any]:
-        return {
-            "kind": self.kind,
-            "states": [[getattr(s, f.name) for f in fields(s)] for s in self.states],
-            "edges": [[_packed(getattr(e, f.name)) for f in fields(e)] for e in self.edges],
+        parts: dict[str, tuple[Any, ...]]
+        parts = {"states": self.states, "edges": self.edges, "passes": self.passes}
+        return {"kind": self.kind} | {
+            name: [[_packed(getattr(part, f.name)) for f in fields(part)] for part in listed]
+            for name, listed in parts.items()
         }
 
     @staticmethod
     def from_plain(packed: dict[str, Any]) -> Graph:
-        states = tuple(State(*values) for values in packed["states"])
-        edges = tuple(Edge(*(_unpacked(v) for v in values)) for values in packed["edges"])
-        return Graph(states, edges, packed["kind"])
+        def made(kind: Any, name: str) -> tuple[Any, ...]:
+            return tuple(kind(*(_unpacked(v) for v in values)) for values in packed[name])
+
+        return Graph(
+            made(State, "states"), made(Edge, "edges"), packed["kind"], made(Pass, "passes")
+        )

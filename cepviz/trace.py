@@ -16,7 +16,8 @@ import zlib
 from array import array
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any, TypeAlias, overload
@@ -24,9 +25,25 @@ from typing import IO, Any, TypeAlias, overload
 from cepviz.errors import CepError, TraceError, did_you_mean, one_of
 from cepviz.events import Schema
 from cepviz.steps import (
-    KINDS, Arrive, Check, Drop, Graph, Link, Matched, Merge, Move, Prune, Put, Replan, Spawn,
-    Stats, Step, Test, plain, short,
-)  # fmt: skip
+    KINDS,
+    Arrive,
+    Check,
+    Drop,
+    Graph,
+    Link,
+    Matched,
+    Merge,
+    Move,
+    Prune,
+    Put,
+    Replan,
+    Spawn,
+    Stats,
+    Step,
+    Test,
+    plain,
+    short,
+)
 
 __all__ = ["Difference", "RunView", "Snapshot", "Trace"]
 
@@ -142,19 +159,18 @@ class _Live:
                 pass
             case Move():
                 old = runs.get(step.run)
-                parent, born_at = (None, index) if old is None else (old.parent, old.born_at)
                 if old is None or step.action != "ignore":
+                    parent, born_at = (old.parent, old.born_at) if old else (None, index)
                     runs[step.run] = RunView(
                         step.run, step.target, step.bindings, parent, born_at, step.event
                     )
             case Spawn():
                 old = runs.get(step.run)
-                state, held, last = (
-                    (step.state, (), "")
-                    if old is None
-                    else (old.state, old.bindings, old.last_event)
+                if old is None:  # a parent that never moved, such as the root of all runs
+                    old = RunView(step.run, step.state)
+                runs[step.child] = RunView(
+                    step.child, old.state, old.bindings, step.run, index, old.last_event
                 )
-                runs[step.child] = RunView(step.child, state, held, step.run, index, last)
             case Drop() | Merge():
                 runs.pop(step.run, None)
             case Matched():
@@ -179,13 +195,12 @@ class _Live:
 
     def _unlink(self, place: tuple[str, str]) -> None:
         for link in self.links.pop(place, ()):
-            for end in _ends(link):
-                if end in self.links:
-                    rest = tuple(other for other in self.links[end] if other != link)
-                    if rest:
-                        self.links[end] = rest
-                    else:
-                        del self.links[end]
+            for end in set(_ends(link)) - {place}:
+                rest = tuple(other for other in self.links.get(end, ()) if other is not link)
+                if rest:
+                    self.links[end] = rest
+                else:
+                    self.links.pop(end, None)
 
 
 def _ends(link: Link) -> list[tuple[str, str]]:
@@ -230,10 +245,10 @@ class Trace:
         self.clock = Schema(unit=clock.unit, zone=clock.zone, naive=clock.naive)
         self.counters: dict[str, Any] = dict(counters or {})
         self.note = note
-        self._steps: list[Step] = []
+        self.steps: list[Step] = []
         self._by_run: dict[str, list[int]] = {}
-        self._by_run_until = 0
-        self._events: dict[str, Arrive] = {}
+        self._by_label: dict[str, Arrive] = {}
+        self._indexed = 0  # how many steps the two above have seen
         self.graph = graph or Graph()
 
     @property
@@ -243,13 +258,14 @@ class Trace:
 
     @graph.setter
     def graph(self, graph: Graph) -> None:
+        # Known only after the engine was built around this hook, perhaps after the first steps.
         self._graph = graph
         self._final = frozenset(state.name for state in graph.states if state.kind == "final")
         self._live = _Live()
         self._marks, self._checkpoints = [0], [_Live()]  # a checkpoint's number of steps; it
         self._due = SPACING
         self._places = {kind: array("Q") for kind in KINDS}  # the indices of each kind's steps
-        steps, self._steps = self._steps, []
+        steps, self.steps = self.steps, []
         for step in steps:
             self(step)
 
@@ -257,9 +273,9 @@ class Trace:
 
     def __call__(self, step: Step) -> None:
         """Writes one step down; what makes a trace a hook."""
-        index = len(self._steps)
+        index = len(self.steps)
         self._live.apply(index, step, self._final)
-        self._steps.append(step)
+        self.steps.append(step)
         self._places[step.kind].append(index)
         if index + 1 == self._due:
             # A copy costs its size, so it is taken only every so many steps: all copies together
@@ -276,13 +292,13 @@ class Trace:
         mark = bisect_right(self._marks, index + 1) - 1
         live = self._checkpoints[mark].copy()
         for place in range(self._marks[mark], index + 1):
-            live.apply(place, self._steps[place], self._final)
+            live.apply(place, self.steps[place], self._final)
         counts = {kind: bisect_right(places, index) for kind, places in self._places.items()}
         replan = self._last(index, "replan")
         found = counts["match"]
         return Snapshot(
             index=index,
-            step=self._steps[index],
+            step=self.steps[index],
             event=self.event_of(index),
             runs=live.runs,
             buffers={name: tuple(events) for name, events in live.buffers.items()},
@@ -308,60 +324,57 @@ class Trace:
     def next(self, index: int, kind: str) -> int | None:
         """The next step of a kind (match, drop, spawn, replan, arrive, ...) after `index`."""
         places = self._of_kind(kind)
-        found = bisect_right(places, index) if index >= 0 else 0
+        found = bisect_right(places, index)
         return places[found] if found < len(places) else None
 
     def previous(self, index: int, kind: str) -> int | None:
         """The last step of a kind before `index`."""
         places = self._of_kind(kind)
-        found = bisect_left(places, index) if index >= 0 else 0
+        found = bisect_left(places, index)
         return places[found - 1] if found else None
 
     def run_history(self, run: str, ancestors: bool = False) -> list[int]:
         """The steps that concern a run; with `ancestors`, also what led to its birth."""
-        for index in range(self._by_run_until, len(self)):
-            step = self._steps[index]
-            for name in {getattr(step, part, "") for part in ("run", "child", "into")} - {""}:
-                self._by_run.setdefault(name, []).append(index)
-        self._by_run_until = len(self)
-        line = list(self._by_run.get(run, ()))
-        own = line
+        self._look_up()
+        own = list(self._by_run.get(run, ()))
+        line: list[int] = []
         while ancestors:
-            births = [i for i in own if getattr(self._steps[i], "child", None) == run]
+            births = [i for i in own if getattr(self.steps[i], "child", None) == run]
             if not births:
                 break
-            born = births[-1]
-            line = [i for i in line if i >= born]
-            run = self._steps[born].run  # type: ignore[attr-defined]
-            own = [i for i in self._by_run[run] if i < born]
-            line = own + line
-        return line
+            line = [i for i in own if i >= births[-1]] + line
+            run = self.steps[births[-1]].run  # type: ignore[attr-defined]
+            own = [i for i in self._by_run.get(run, ()) if i < births[-1]]
+        return own + line
+
+    def _look_up(self) -> None:
+        for index in range(self._indexed, len(self)):
+            step = self.steps[index]
+            if isinstance(step, Arrive):
+                self._by_label[step.event] = step
+            for name in {getattr(step, role, "") for role in ("run", "child", "into")} - {""}:
+                self._by_run.setdefault(name, []).append(index)
+        self._indexed = len(self)
 
     # Looking
 
     @property
-    def steps(self) -> Sequence[Step]:
-        """All steps, in order."""
-        return self._steps
-
-    @property
     def events(self) -> list[Arrive]:
         """The events that arrived: label, type, time as text and numbers, attributes."""
-        return [self._steps[place] for place in self._places["arrive"]]  # type: ignore[misc]
+        return [self.steps[place] for place in self._places["arrive"]]  # type: ignore[misc]
 
     def event(self, label: str) -> Arrive:
         """The event with this label."""
-        if len(self._events) < len(self._places["arrive"]):
-            self._events = {event.event: event for event in self.events}
-        if label not in self._events:
-            near = did_you_mean(label, self._events)
+        self._look_up()
+        if label not in self._by_label:
+            near = did_you_mean(label, self._by_label)
             raise KeyError(f"no event {label!r} arrived in this trace{near}")
-        return self._events[label]
+        return self._by_label[label]
 
     @property
     def matches(self) -> list[tuple[int, Matched]]:
         """The matches, each with the index of its step."""
-        return [(i, self._steps[i]) for i in self._places["match"]]  # type: ignore[misc]
+        return [(i, self.steps[i]) for i in self._places["match"]]  # type: ignore[misc]
 
     def counts(self) -> dict[str, int]:
         """How many steps there are of each kind that occurs."""
@@ -371,20 +384,20 @@ class Trace:
         """The numbered sentences of the steps, one a line, as a terminal prints them."""
         numbers = range(len(self))[start:stop]
         width = len(str(numbers[-1])) if numbers else 0
-        return "\n".join(f"{i:{width}}  {_printable(self._steps[i].say())}" for i in numbers)
+        return "\n".join(f"{i:{width}}  {_printable(self.steps[i].say())}" for i in numbers)
 
     def __len__(self) -> int:
-        return len(self._steps)
+        return len(self.steps)
 
     def __iter__(self) -> Iterator[Step]:
-        return iter(self._steps)
+        return iter(self.steps)
 
     @overload
     def __getitem__(self, index: int) -> Step: ...
     @overload
     def __getitem__(self, index: slice) -> list[Step]: ...
     def __getitem__(self, index: int | slice) -> Step | list[Step]:
-        return self._steps[index if isinstance(index, slice) else self._index(index)]
+        return self.steps[index if isinstance(index, slice) else self._index(index)]
 
     def __eq__(self, other: object) -> bool:
         return not self.diff(other) if isinstance(other, Trace) else NotImplemented
@@ -394,12 +407,12 @@ class Trace:
     def _index(self, index: int) -> int:
         if -len(self) <= index < len(self):
             return range(len(self))[index]
-        has = f"steps 0 to {len(self) - 1}" if self._steps else "no steps"
+        has = f"steps 0 to {len(self) - 1}" if self.steps else "no steps"
         raise IndexError(f"there is no step {index}: this trace has {has}")
 
     def _last(self, index: int, kind: str) -> Step | None:
         found = bisect_right(self._places[kind], index)
-        return self._steps[self._places[kind][found - 1]] if found else None
+        return self.steps[self._places[kind][found - 1]] if found else None
 
     def _of_kind(self, kind: str) -> array[int]:
         if kind not in KINDS:
@@ -412,7 +425,7 @@ class Trace:
     def diff(self, other: Trace) -> Difference:
         """Where two traces differ: the first step, the matches, the counters; falsy if nowhere."""
         both = range(min(len(self), len(other)))
-        first = next((i for i in both if not _same(self._steps[i], other._steps[i])), None)
+        first = next((i for i in both if not _same(self.steps[i], other.steps[i])), None)
         if first is None and len(self) != len(other):
             first = len(both)
         mine, theirs = self._found(), other._found()
@@ -450,7 +463,7 @@ class Trace:
         try:
             with open(part, "xb") as raw, _writer(raw, path.suffix == ".gz") as file:
                 file.write(f'{pack(head)[:-1]},"steps":[')
-                for index, step in enumerate(self._steps):
+                for index, step in enumerate(self.steps):
                     file.write(",\n" if index else "\n")
                     file.write(pack(step.to_plain()))
                 file.write("\n]}\n")
@@ -466,31 +479,28 @@ class Trace:
         try:
             with _reader(path) as file:
                 head, steps = _read(file)
-                trace = cls(
-                    _text(head, "engine"),
-                    _text(head, "pattern"),
-                    None if head.get("plan") is None else _text(head, "plan"),
-                    Graph.from_plain(head["graph"]),
-                    Schema(**head["clock"]),
-                    head["counters"],
-                    _text(head, "note"),
+                clock, graph = Schema(**head["clock"]), Graph.from_plain(head["graph"])
+                clock.format_time(0)  # an unknown zone says so now, not in a picture
+                engine, pattern, plan, note = (
+                    _text(head, name) for name in ("engine", "pattern", "plan", "note")
                 )
-                trace.clock.format_time(0)  # an unknown zone says so now, not in a picture
+                trace = cls(engine, pattern, plan, graph, clock, head["counters"], note)
                 for packed in steps:
                     try:
                         trace(Step.from_plain(packed))
                     except (TraceError, TypeError) as error:
                         raise TraceError(f"step {len(trace)}: {error}") from error
+                return trace
         except FileNotFoundError:
             near = did_you_mean(path.name, (other.name for other in path.parent.glob("*")))
             raise TraceError(f"there is no file {str(path)!r}{near}") from None
         except KeyError as error:
-            raise TraceError(f"cannot read {str(path)!r}: there is no {error}") from error
-        except EOFError as error:
-            raise TraceError(f"cannot read {str(path)!r}: it is cut short") from error
+            wrong: object = f"missing {error}"
+        except EOFError:
+            wrong = "it is cut short"
         except (CepError, OSError, TypeError, ValueError, RecursionError, zlib.error) as error:
-            raise TraceError(f"cannot read {str(path)!r}: {error}") from error
-        return trace
+            wrong = error
+        raise TraceError(f"cannot read {str(path)!r}: {wrong}")
 
     # Showing
 
@@ -558,7 +568,9 @@ class Difference:
             lines += [f"  {_bound(bindings)}" for bindings in found[:RECENT]]
             lines += [f"  and {len(found) - RECENT} more"] if len(found) > RECENT else []
         for title, unequal in (("steps", self.counts), ("counters", self.counters)):
-            lines += [f"{title} {name}: {short(a)} | {short(b)}" for name, (a, b) in unequal.items()]
+            lines += [
+                f"{title} {name}: {short(a)} | {short(b)}" for name, (a, b) in unequal.items()
+            ]
         return "\n".join(map(_printable, lines)) or "no difference"
 
 
@@ -578,17 +590,18 @@ def _unequal(left: Mapping[str, Any], right: Mapping[str, Any]) -> dict[str, tup
 def _writer(raw: IO[bytes], compress: bool) -> IO[str]:
     # Without name and time in its head, the same trace is the same file.
     binary = gzip.GzipFile("", "wb", 6, raw, 0) if compress else raw
-    return io.TextIOWrapper(binary, encoding="ascii", newline="\n")  # type: ignore[arg-type]
+    return io.TextIOWrapper(binary, encoding="ascii", newline="\n")
 
 
 def _reader(path: Path) -> IO[str]:
     with open(path, "rb") as file:
         packed = file.read(2) == b"\x1f\x8b"
-    return gzip.open(path, "rt", encoding="utf-8") if packed else open(path, encoding="utf-8")
+    # A byte that is no text becomes a backslash and an x, which JSON refuses wherever it stands.
+    opened = gzip.open if packed else open
+    return opened(path, "rt", encoding="utf-8-sig", errors="backslashreplace")
 
 
-def _parse(text: str) -> Any:
-    return json.loads(text, parse_constant=lambda _: None)
+_parse = json.JSONDecoder(parse_constant=lambda _: None).decode
 
 
 def _read(file: IO[str]) -> tuple[dict[str, Any], Iterator[Any]]:
@@ -598,19 +611,19 @@ def _read(file: IO[str]) -> tuple[dict[str, Any], Iterator[Any]]:
     never in memory as a whole; a file of another layout is, but it is read too.
     """
     first = file.readline()
-    try:
+    head: Any = None
+    with suppress(ValueError):
         head = _parse(first + "]}")
+    if isinstance(head, dict) and list(head.items())[-1] == ("steps", []):
         steps = _lines(file)
-    except ValueError:
+    else:
         try:
             head = _parse(first + file.read())
-        except UnicodeDecodeError:
-            raise
         except ValueError as error:
             raise TraceError(f"it is not JSON, or was cut short ({error})") from error
-        steps = iter(head["steps"]) if isinstance(head, dict) and "steps" in head else iter(())
+        steps = iter(head.get("steps", ()) if isinstance(head, dict) else ())
     if not isinstance(head, dict) or head.get("format") != FORMAT:
-        raise TraceError('it is JSON but no trace: a trace begins with {"format":"cepviz-trace"')
+        raise TraceError(f'it is JSON but no trace: a trace says "format": "{FORMAT}"')
     version = head.get("version")
     if not isinstance(version, int) or version < 1:
         raise TraceError(f"its version is {short(version)} (must be a number from 1)")
@@ -625,6 +638,8 @@ def _lines(file: IO[str]) -> Iterator[Any]:
     number = 1
     for number, line in enumerate(file, start=2):
         if line.strip() == "]}":
+            if file.read().strip():  # reading on also lets gzip check its sum
+                raise TraceError(f"something follows its end in line {number}")
             return
         try:
             yield _parse(line.rstrip().removesuffix(","))
@@ -633,10 +648,10 @@ def _lines(file: IO[str]) -> Iterator[Any]:
     raise TraceError(f"it is cut short after line {number}")
 
 
-def _text(head: Mapping[str, Any], name: str) -> str:
-    if not isinstance(head[name], str):
-        raise TraceError(f"its {name} is {short(head[name])}, which is not text")
-    return str(head[name])
+def _text(head: Mapping[str, Any], name: str) -> Any:
+    if isinstance(head[name], str) or (name == "plan" and head[name] is None):
+        return head[name]
+    raise TraceError(f"its {name} is {short(head[name])}, which is not text")
 
 
 # Words

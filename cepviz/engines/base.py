@@ -12,7 +12,7 @@ from cepviz.language.evaluate import Bindings, Failed, value
 from cepviz.language.expressions import Expression
 from cepviz.language.pattern import Pattern, Returns
 from cepviz.language.resolve import resolve, window_size
-from cepviz.steps import Arrive, Graph, Matched, Step
+from cepviz.steps import Arrive, Drop, Graph, Matched, Step
 
 Hook = Callable[[Step], None]
 
@@ -50,7 +50,8 @@ class Counters:
 
     `evaluations` counts conditions tried on an edge as LAZY section 7 does: one for each run and
     each event that fits the variable by its type and its own predicates. `filters` counts those
-    own predicates, tried once for each event and variable.
+    own predicates, tried once for each event and variable. `merged` counts runs that became one
+    with another, `reprocessed` events that were read again after backtracking.
     """
 
     events: int = 0
@@ -59,6 +60,8 @@ class Counters:
     runs: int = 0
     peak_runs: int = 0
     peak_buffered: int = 0
+    merged: int = 0
+    reprocessed: int = 0
     matches: int = 0
     failed_predicates: int = 0
 
@@ -190,6 +193,8 @@ class Engine:
 
     name: ClassVar[str] = ""
     takes_intervals: ClassVar[bool] = False
+    #: The options that change how it works but not what it finds; each is tested like an engine.
+    variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
 
     def __init__(
         self,
@@ -215,7 +220,7 @@ class Engine:
         if on_error not in ("keep", "raise"):
             raise CepError(f"on_error is 'keep' or 'raise', not {on_error!r}")
         self._raises = on_error == "raise"
-        self._latest: Event | None = None
+        self.latest: Event | None = None
 
     # ---- what a subclass says ----
 
@@ -240,7 +245,7 @@ class Engine:
 
     def push(self, event: Event) -> list[Match]:
         """Reads one event and returns the matches it completed."""
-        latest = self._latest
+        latest = self.latest
         if event.position < 0:
             event = _placed(event, 0 if latest is None else latest.position + 1)
         if latest is not None and (event.end < latest.end or event.position <= latest.position):
@@ -254,7 +259,7 @@ class Engine:
                 f"{event.label} is an interval, and the engine {self.name} orders events by "
                 "position alone: use engine='naive'"
             )
-        self._latest = event
+        self.latest = event
         self.counters.events += 1
         self.out = []
         if self.emit is not None:
@@ -298,6 +303,13 @@ class Engine:
         if self.counters.matches >= self.budget.matches:
             self.stop("matches", completed)
         return match
+
+    def negated(self, run: str, variable: str, held: Bindings, culprit: Event) -> None:
+        """Tells those who watch that a negation eliminated a match."""
+        if self.emit is not None:
+            said = ", ".join(f"{name} = {' '.join(labels)}" for name, labels in labels_of(held))
+            detail = f"{culprit.label} is a {variable} that must not be, so {said} is no match"
+            self.emit(Drop(run, "negation", culprit.label, detail))
 
     def stop(self, limit: str, event: Event) -> None:
         """Ends the run because a limit of the budget is reached."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 from cepviz.engines.base import Engine
 from cepviz.engines.eager import Eager
 from cepviz.engines.naive import Naive
+from cepviz.engines.sase import Sase
 from cepviz.errors import CepError, UnsupportedError, did_you_mean, one_of
 from cepviz.language.pattern import Pattern
 
 #: By name, the fastest first: the default for a pattern is the first that takes it.
 ENGINES: dict[str, type[Engine]] = {
+    "sase": Sase,
     "eager": Eager,
     "naive": Naive,
 }

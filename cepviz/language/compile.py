@@ -56,11 +56,18 @@ def predicate(
     `{"a": "m[0]", "b": "e"}`. If the `candidate` is Kleene, `e` is its newest element and its
     place holds the earlier ones; `first` says that there are none yet.
     """
-    writer = _Writer(places, candidate, frozenset(kleene), first)
+    return written(conjuncts, Writer(places, candidate, frozenset(kleene), first), failed)
+
+
+def written(
+    conjuncts: Collection[Expression], writer: Writer, failed: Failed | None = None
+) -> Predicate:
+    """The function of (event, held) that a writer's source makes of conjuncts."""
     tests = [writer.conjunct(conjunct) for conjunct in conjuncts]
     body = " and ".join(tests) or "True"
     source = (
         "def predicate(e, m):\n"
+        f"    {writer.prelude}\n"
         "    try:\n"
         f"        return {body}\n"
         "    except Exception:\n"
@@ -78,8 +85,13 @@ def predicate(
     return function
 
 
-class _Writer:
-    """Writes conjuncts as Python source and collects the constants they need."""
+class Writer:
+    """Writes conjuncts as Python source and collects the constants they need.
+
+    An engine that keeps its runs in another form overrides `source`, `each` and `bindings`.
+    """
+
+    prelude = "pass"
 
     def __init__(
         self,
@@ -118,7 +130,7 @@ class _Writer:
             return f"holds({self.constant(conjunct)}, bindings(e, m))"
         written = self.truth(conjunct)
         for name in others:
-            written = f"all([{written} for x_{self._mark(name)} in {self.places[name]}])"
+            written = f"all([{written} for x_{self._mark(name)} in {self.each(name)}])"
         return written
 
     def truth(self, node: Expression) -> str:
@@ -148,7 +160,7 @@ class _Writer:
         if isinstance(node, Symbol):
             return self.constant(node.name)
         if isinstance(node, Attribute | Length | Aggregate):
-            return self._leaf(self._source(node), leaves)
+            return self._leaf(self.source(node), leaves)
         if isinstance(node, Call):
             # A function may answer None, so its result is guarded like an attribute.
             arguments = ", ".join(self.value(part, leaves) for part in node.arguments)
@@ -168,7 +180,10 @@ class _Writer:
             word = "not in" if node.negated else "in"
             return f"({self.value(node.operand, leaves)} {word} ({', '.join(options)},))"
         if isinstance(node, Between):
-            operand, low, high = (self.value(part, leaves) for part in node.children())
+            # As leaves, all three are computed even where the first comparison decides.
+            operand, low, high = (
+                self._leaf(self.value(part, leaves), leaves) for part in node.children()
+            )
             return f"({'not ' * node.negated}({low} <= {operand} <= {high}))"
         if isinstance(node, Like):
             operand = self.value(node.operand, leaves)
@@ -182,16 +197,24 @@ class _Writer:
             leaves[source] = f"v{self.locals}"
         return leaves[source]
 
-    def _source(self, node: Attribute | Length | Aggregate) -> str:
+    def each(self, variable: str) -> str:
+        """Source of the elements of a Kleene variable that is not the candidate."""
+        return self.places[variable]
+
+    def source(self, node: Attribute | Length | Aggregate) -> str:
+        """Source of what a reference stands for; None where it is missing."""
         place = self.places[node.variable]
         if isinstance(node, Length):
             return f"len({place})"
         if isinstance(node, Aggregate):
             function, name = self.constant(node.function), self.constant(node.name)
             return f"aggregate({function}, {name}, {place})"
-        name = self.constant(node.name)
-        event = self._element(node, place)
-        return f"{event}.get({name})" if node.name in BUILT_IN else f"{event}.attributes.get({name})"
+        return self.attribute(self._element(node, place), node.name)
+
+    def attribute(self, event: str, name: str) -> str:
+        """Source of an attribute of an event."""
+        reads = "get" if name in BUILT_IN else "attributes.get"
+        return f"{event}.{reads}({self.constant(name)})"
 
     def _element(self, node: Attribute, place: str) -> str:
         if node.variable not in self.kleene:

@@ -112,9 +112,9 @@ def value(node: Expression, bindings: Bindings, at: Mapping[str, int] | None = N
 
 def _computed(node: Expression, values: list[Any]) -> Any:
     if isinstance(node, Negative):
-        return -_number(values[0])
+        return -number(values[0])
     if isinstance(node, Arithmetic):
-        return ARITHMETIC[node.operator](_number(values[0]), _number(values[1]))
+        return ARITHMETIC[node.operator](number(values[0]), number(values[1]))
     if isinstance(node, Compare):
         return bool(COMPARE[node.operator](*values))
     if isinstance(node, In):
@@ -128,7 +128,7 @@ def _computed(node: Expression, values: list[Any]) -> Any:
     raise TypeError(f"{node} has no value before the pattern meets a stream")
 
 
-def _number(given: Any) -> Any:
+def number(given: Any) -> Any:
     if isinstance(given, int | float):
         return given
     raise TypeError(f"{short(given)!r} is not a number")

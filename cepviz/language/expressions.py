@@ -177,14 +177,17 @@ class Attribute(Expression):
     def __str__(self) -> str:
         variable = quoted(self.variable)
         shown = f"{variable}.LEN" if self.index == "LEN" else self.index
+        if not shown and self.name in ("LEN", "len"):
+            return f"{variable}.`{self.name}`"  # an attribute, not the number of elements
         return f"{variable}{f'[{shown}]' if shown else ''}.{quoted(self.name)}"
 
 
 @dataclass(frozen=True)
 class Length(Expression):
-    """`a.LEN`: how many events the Kleene variable holds."""
+    """`a.LEN`: how many events the Kleene variable holds; `word` is LEN as it was written."""
 
     variable: str
+    word: str = field(default="LEN", compare=False, repr=False)
 
     def __str__(self) -> str:
         return f"{quoted(self.variable)}.LEN"

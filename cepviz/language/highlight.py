@@ -172,7 +172,7 @@ def _kinds_of_context(words: list[Token]) -> Iterator[str]:
                 kind = "attribute"
             elif low in CONTEXT_KEYWORDS or before == "context":
                 kind = "keyword"
-                clause = low
+                clause = clause if low in KEYWORDS else low
             elif low in UNITS and before[-1:].isdigit():
                 kind = "keyword"
             elif before == "<" and clause not in ("select", "as", "restrict"):

@@ -14,7 +14,6 @@ import lark
 from cepviz.errors import PatternError, did_you_mean, one_of
 from cepviz.language.expressions import (
     AGGREGATES,
-    KEYWORDS,
     TRUTHS,
     UNITS,
     Aggregate,
@@ -72,8 +71,16 @@ SHOWN = {
     "EQUAL": "=",
     "TILDE": "~",
     "MINUS": "-",
+    "LESS": "<",
+    "MORE": ">",
+    "KIND": "TEMPORAL or COUNT",
+    "PART": "$pre, $suf or $cur",
+    "EDGE": "Start or End",
     "$END": "the end",
 }
+
+#: CONTEXTS' own form starts so, maybe behind comments.
+CONTEXT_FIRST = re.compile(r"(?:\s|--[^\n]*|/\*(?:.|\n)*?\*/)*+context\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True)
@@ -92,11 +99,11 @@ class Same(Expression):
     names: tuple[str, ...]
 
 
-def _place(token: lark.Token) -> Place:
+def place_of(token: lark.Token) -> Place:
     return (token.line or 1, token.column or 1, max(1, len(token)))
 
 
-def _unquoted(token: lark.Token) -> str:
+def unquoted(token: str) -> str:
     return token[1:-1].replace("``", "`") if token.startswith("`") else str(token)
 
 
@@ -107,7 +114,7 @@ def _number(token: lark.Token, digits: str | None = None) -> int | float:
     except ValueError:
         value = math.inf
     if isinstance(value, float) and not math.isfinite(value):
-        raise PatternError("this number is too large", place=_place(token))
+        raise PatternError("this number is too large", place=place_of(token))
     return value
 
 
@@ -119,7 +126,7 @@ def _is_truth(node: Expression) -> bool:
 
 
 @lark.v_args(inline=True)
-class _Builder(lark.Transformer[lark.Token, Any]):
+class Builder(lark.Transformer[lark.Token, Any]):
     """Builds the value of each grammar rule as it is recognised."""
 
     # ---- structure ----
@@ -132,19 +139,19 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         brackets: lark.Token | None,
     ) -> Structure:
         if brackets is not None and brackets[1:-1].strip():
-            raise PatternError(f"a declaration is written {variable}[]", place=_place(brackets))
+            raise PatternError(f"a declaration is written {variable}[]", place=place_of(brackets))
         if brackets is not None and kleene is None:
             raise PatternError(
                 f"{variable}[] is a list: write {type}+ {variable}[] or {type}* {variable}[]",
-                place=_place(brackets),
+                place=place_of(brackets),
             )
         named = type if variable is None else variable
-        atom = Atom(_unquoted(type), _unquoted(named), place=_place(named))
+        atom = Atom(unquoted(type), unquoted(named), place=place_of(named))
         return Kleene(atom, optional=kleene == "*") if kleene else atom
 
     def typed_atom(self, type: lark.Token, *attributes: lark.Token) -> Structure:
         # APAM writes A(attr1): the type doubles as variable, the list only announces attributes.
-        return Atom(_unquoted(type), _unquoted(type), place=_place(type))
+        return Atom(unquoted(type), unquoted(type), place=place_of(type))
 
     def absent(self, *parts: Any) -> Structure:
         atom = parts[-1]
@@ -187,80 +194,81 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         return All(tuple(part for part in parts if not isinstance(part, lark.Token)))
 
     def opposite(self, keyword: lark.Token, part: Expression) -> Expression:
-        return Opposite(part, place=_place(keyword))
+        return Opposite(part, place=place_of(keyword))
 
     def compare(self, left: Expression, operator: lark.Token, right: Expression) -> Expression:
         written = {"==": "=", "<>": "!=", "≠": "!=", "≤": "<=", "≥": ">="}
         return Compare(
-            written.get(str(operator), str(operator)), left, right, place=_place(operator)
+            written.get(str(operator), str(operator)), left, right, place=place_of(operator)
         )
 
     def in_list(self, operand: Expression, no: Any, word: Any, *options: Any) -> Expression:
-        return In(operand, options, no is not None, place=_place(word))
+        return In(operand, options, no is not None, place=place_of(word))
 
     def in_set(self, operand: Expression, no: Any, word: Any, name: lark.Token) -> Expression:
-        options = Symbol(str(name), place=_place(name))
-        return In(operand, options, no is not None, place=_place(word))
+        options = Symbol(str(name), place=place_of(name))
+        return In(operand, options, no is not None, place=place_of(word))
 
     def between(self, operand: Any, no: Any, word: Any, low: Any, _: Any, high: Any) -> Expression:
-        return Between(operand, low, high, no is not None, place=_place(word))
+        return Between(operand, low, high, no is not None, place=place_of(word))
 
     def like(self, operand: Expression, no: Any, word: Any, text: lark.Token) -> Expression:
-        return Like(operand, self.string(text).value, no is not None, place=_place(word))
+        return Like(operand, self.string(text).value, no is not None, place=place_of(word))
 
     def arithmetic(self, left: Any, operator: lark.Token, right: Any) -> Expression:
-        return Arithmetic(str(operator), left, right, place=_place(operator))
+        return Arithmetic(str(operator), left, right, place=place_of(operator))
 
     def negative(self, operand: Expression) -> Expression:
         if isinstance(operand, Literal) and not isinstance(operand.value, str | bool):
-            return Literal(-operand.value)
-        return Negative(operand)
+            return Literal(-operand.value, place=operand.place)
+        return Negative(operand, place=operand.place)
 
     def number(self, token: lark.Token) -> Expression:
-        return Literal(_number(token), place=_place(token))
+        return Literal(_number(token), place=place_of(token))
 
     def percent(self, token: lark.Token) -> Expression:
-        return Percent(_number(token, token[:-1]), place=_place(token))
+        return Percent(_number(token, token[:-1]), place=place_of(token))
 
     def duration(self, token: lark.Token, unit: lark.Token) -> Expression:
-        return Duration(_number(token), UNITS[unit.lower()], place=_place(token))
+        return Duration(_number(token), UNITS[unit.lower()], place=place_of(token))
 
     def string(self, token: lark.Token) -> Literal:
         quote = token[0]
-        return Literal(token[1:-1].replace(quote * 2, quote), place=_place(token))
+        return Literal(token[1:-1].replace(quote * 2, quote), place=place_of(token))
 
     def timestamp(self, keyword: lark.Token, token: lark.Token) -> Expression:
-        return Timestamp(str(self.string(token).value), place=_place(token))
+        return Timestamp(str(self.string(token).value), place=place_of(token))
 
     def true(self, token: lark.Token) -> Expression:
-        return Literal(True, place=_place(token))
+        return Literal(True, place=place_of(token))
 
     def false(self, token: lark.Token) -> Expression:
-        return Literal(False, place=_place(token))
+        return Literal(False, place=place_of(token))
 
     def reference(self, variable: lark.Token, name: lark.Token) -> Expression:
-        place = (*_place(variable)[:2], len(variable) + 1 + len(name))
+        place = (*place_of(variable)[:2], len(variable) + 1 + len(name))
         if name in ("LEN", "len"):
-            return Length(_unquoted(variable), place=place)
-        return Attribute(_unquoted(variable), _unquoted(name), place=place)
+            return Length(unquoted(variable), str(name), place=place)
+        return Attribute(unquoted(variable), unquoted(name), place=place)
 
     def reference_at(
         self, variable: lark.Token, brackets: lark.Token, name: lark.Token
     ) -> Expression:
-        place = (*_place(variable)[:2], len(variable) + len(brackets) + 1 + len(name))
+        place = (*place_of(variable)[:2], len(variable) + len(brackets) + 1 + len(name))
         index = re.sub(r"\s", "", brackets[1:-1])
-        called = _unquoted(variable)
+        called = unquoted(variable)
         if index in ("", "..i-1"):
-            return Range(called, index != "", _unquoted(name), place=place)
-        if index.lower() == f"{called}.len".lower():
+            return Range(called, index != "", unquoted(name), place=place)
+        head, _, tail = brackets[1:-1].rpartition(".")
+        if unquoted(head.strip()) == called and tail.strip().lower() == "len":
             index = "LEN"
         if index not in ("1", "i", "i-1", "LEN"):
             raise PatternError(
                 f"{variable}{brackets} is not an element: write {variable}[1], {variable}[i], "
                 f"{variable}[i-1] or {variable}[{variable}.LEN]",
-                place=_place(brackets),
+                place=place_of(brackets),
             )
-        return Attribute(called, _unquoted(name), index, place=place)
+        return Attribute(called, unquoted(name), index, place=place)
 
     def range(self, variable: lark.Token, brackets: lark.Token) -> Expression:
         index = re.sub(r"\s", "", brackets[1:-1])
@@ -268,13 +276,13 @@ class _Builder(lark.Transformer[lark.Token, Any]):
             raise PatternError(
                 f"{variable}{brackets} is an event: name one of its attributes, "
                 f"as in {variable}{brackets}.price",
-                place=_place(brackets),
+                place=place_of(brackets),
             )
-        return Range(_unquoted(variable), index != "", None, place=_place(variable))
+        return Range(unquoted(variable), index != "", None, place=place_of(variable))
 
     def call(self, name: lark.Token, *arguments: Any) -> Expression:
-        function = _unquoted(name)
-        place = _place(name)
+        function = unquoted(name)
+        place = place_of(name)
         given = tuple(argument for argument in arguments if argument is not None)
         if function.lower() not in AGGREGATES:
             return Call(function, given, place=place)
@@ -296,10 +304,10 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         return Aggregate(function, over.variable, over.name, over.prefix, place=place)
 
     def symbol(self, token: lark.Token) -> Expression:
-        return Symbol(_unquoted(token), place=_place(token))
+        return Symbol(unquoted(token), place=place_of(token))
 
     def same(self, *names: lark.Token) -> Expression:
-        return Same(tuple(_unquoted(name) for name in names), place=_place(names[0]))
+        return Same(tuple(unquoted(name) for name in names), place=place_of(names[0]))
 
     def parenthesis(self, inner: Expression) -> Expression:
         return inner
@@ -309,12 +317,12 @@ class _Builder(lark.Transformer[lark.Token, Any]):
     def window(self, amount: lark.Token, unit: lark.Token | None) -> Window:
         word = "" if unit is None else "events" if unit.type == "EVENTS" else UNITS[unit.lower()]
         if amount.type != "NUMBER":
-            return Window(Symbol(_unquoted(amount), place=_place(amount)), word)
+            return Window(Symbol(unquoted(amount), place=place_of(amount)), word)
         number = _number(amount)
         if number <= 0:
-            raise PatternError("a window must be longer than 0", place=_place(amount))
+            raise PatternError("a window must be longer than 0", place=place_of(amount))
         if word == "events" and not isinstance(number, int):
-            raise PatternError("a window holds a whole number of events", place=_place(amount))
+            raise PatternError("a window holds a whole number of events", place=place_of(amount))
         return Window(number, word)
 
     def unbounded(self, token: lark.Token) -> Window:
@@ -324,11 +332,11 @@ class _Builder(lark.Transformer[lark.Token, Any]):
         return window
 
     def assignment(self, name: lark.Token, value: Expression) -> tuple[str, Expression]:
-        return _unquoted(name), value
+        return unquoted(name), value
 
     def returns(self, type: lark.Token, *attributes: Any) -> Returns:
         given = tuple(attribute for attribute in attributes if attribute is not None)
-        return returned(_unquoted(type), given)
+        return returned(unquoted(type), given)
 
     def pattern(self, *parts: Any) -> Pattern:
         structure, where = parts[1], parts[2]
@@ -342,21 +350,20 @@ class _Builder(lark.Transformer[lark.Token, Any]):
             fields["output"] = output.lower().replace("-", "_")
         made = Pattern(structure, tests, same, within=within, returns=returns, **fields)
         for name in scope or ():
-            if _unquoted(name) not in made.variables:
+            if unquoted(name) not in made.variables:
                 raise PatternError(
                     f"{name!s} is not a variable of the pattern"
                     f"{did_you_mean(name, made.variables)}; it has {one_of(made.variables)}",
-                    place=_place(name),
+                    place=place_of(name),
                 )
-        _refuse_bare_variables(made)
         return made
 
 
 def returned(type: str, attributes: tuple[tuple[str, Expression], ...]) -> Returns:
     """The RETURN clause of these attributes, if each is a value."""
-    for name, value in attributes:
+    for _, value in attributes:
         _refuse_leftovers(value)
-        _check_kinds(value, truth=_is_truth(value), about=f"RETURN {name}")
+        _check_kinds(value, truth=_is_truth(value))
     return Returns(type, attributes)
 
 
@@ -370,8 +377,7 @@ def split_condition(
     same = tuple(name for part in parts if isinstance(part, Same) for name in part.names)
     tests = [part for part in parts if not isinstance(part, Same)]
     for test in tests:
-        _refuse_leftovers(test)
-        _check_kinds(test, truth=True, about="WHERE")
+        check_condition(test)
     return tuple(clause for test in tests for clause in conjuncts(test)), same
 
 
@@ -379,6 +385,12 @@ def _top_level(condition: Expression) -> list[Expression]:
     if isinstance(condition, All):
         return [inner for part in condition.parts for inner in _top_level(part)]
     return [condition]
+
+
+def check_condition(expression: Expression) -> None:
+    """Refuses what is not a condition, and values in it that are."""
+    _refuse_leftovers(expression)
+    _check_kinds(expression, truth=True)
 
 
 def _refuse_leftovers(expression: Expression) -> None:
@@ -394,26 +406,16 @@ def _refuse_leftovers(expression: Expression) -> None:
             )
 
 
-def _check_kinds(node: Expression, truth: bool, about: str) -> None:
+def _check_kinds(node: Expression, truth: bool) -> None:
     """Refuses a value where true or false is wanted, and the other way round."""
+    place = next((part.place for part in node.walk() if part.place), None)
     if truth and not _is_truth(node):
-        raise PatternError(f"{node} is a value, not a condition", place=node.place)
+        raise PatternError(f"{node} is a value, not a condition", place=place)
     if not truth and isinstance(node, TRUTHS):
-        raise PatternError(f"({node}) is a condition, not a value", place=node.place)
+        raise PatternError(f"({node}) is a condition, not a value", place=place)
     inner = isinstance(node, All | Either | Opposite)
     for child in node.children():
-        _check_kinds(child, inner, about)
-
-
-def _refuse_bare_variables(pattern: Pattern) -> None:
-    for condition in pattern.where:
-        for node in condition.walk():
-            if isinstance(node, Symbol) and node.name in pattern.variables:
-                raise PatternError(
-                    f"{node.name} is an event: name one of its attributes, "
-                    f"as in {node.name}.price",
-                    place=node.place,
-                )
+        _check_kinds(child, inner)
 
 
 @cache
@@ -423,12 +425,13 @@ def _lark(start: str) -> lark.Lark:
         grammar,
         start=start,
         parser="lalr",
-        transformer=_Builder(),
+        transformer=Builder(),
         maybe_placeholders=True,
     )
 
 
-def _read(text: str, start: str) -> Any:
+def read(text: str, parser: lark.Lark) -> Any:
+    """What the parser makes of a text; whatever it cannot read is a `PatternError`."""
     if not isinstance(text, str):
         raise PatternError(f"a pattern is text, not {type(text).__name__}")
     if len(text) > LONGEST:
@@ -436,7 +439,7 @@ def _read(text: str, start: str) -> Any:
     if not text.strip():
         raise PatternError("the text is empty; a pattern starts with PATTERN SEQ(...)")
     try:
-        return _lark(start).parse(text)
+        return parser.parse(text)
     except lark.exceptions.VisitError as error:
         if isinstance(error.orig_exc, PatternError):
             raise error.orig_exc.within(text) from None
@@ -462,10 +465,11 @@ def _explained(error: lark.exceptions.UnexpectedInput, text: str) -> PatternErro
                 expected=_shown(expected),
             )
         word = str(token)
-        hint = did_you_mean(word, [name for name in KEYWORDS if name.upper() in expected])
+        keywords = [name.lower() for name in expected if name.isalpha() and name not in SHOWN]
+        hint = did_you_mean(word, keywords)
         return PatternError(
             f"{_cut(word)!r} is not expected here{hint}",
-            place=_place(token),
+            place=place_of(token),
             text=text,
             expected=_shown(expected),
         )
@@ -500,12 +504,16 @@ def parse(text: str, **values: Any) -> Pattern:
     WHERE a.x > 3
     WITHIN 5 minutes
     """
-    pattern: Pattern = _read(text, "pattern")
+    if isinstance(text, str) and CONTEXT_FIRST.match(text):
+        from cepviz.language.contexts import parse_context
+
+        return parse_context(text, **values)  # type: ignore[return-value]
+    pattern: Pattern = read(text, _lark("pattern"))
     object.__setattr__(pattern, "source", text)
     return pattern.given(**values) if values else pattern
 
 
 def parse_window(text: str) -> Window:
     """Reads what may stand behind WITHIN."""
-    window: Window = _read(text, "window_only")
+    window: Window = read(text, _lark("window_only"))
     return window

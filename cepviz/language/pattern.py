@@ -108,6 +108,8 @@ class Branch:
     conjuncts: tuple[Expression, ...]
     negations: tuple[Negation, ...] = ()
     empty: tuple[str, ...] = ()
+    #: Those of the conjuncts that come from equivalence tests such as [symbol].
+    equivalences: tuple[Expression, ...] = ()
 
     @cached_property
     def by_name(self) -> dict[str, Variable]:
@@ -188,7 +190,7 @@ class Pattern:
         if isinstance(self.structure, Atom | Kleene):
             put(self, "structure", SeqNode((self.structure,)))
         put(self, "_declared", _declare(self.structure))
-        _check_depth(self.where, self.returns)
+        check_depth(self.where, self.returns)
         flat = tuple(c for condition in self.where for c in conjuncts(condition))
         put(self, "where", tuple(dict.fromkeys(self._named(c) for c in flat)))
         put(self, "same", tuple(dict.fromkeys(self.same)))
@@ -333,6 +335,12 @@ class Pattern:
                     find_function(node.function)
                 except Exception as error:
                     raise PatternError(str(error), place=node.place) from None
+            if isinstance(node, Symbol) and node.name in declared:
+                raise PatternError(
+                    f"{node.name} is an event: name one of its attributes, "
+                    f"as in {node.name}.price",
+                    place=node.place,
+                )
             if not isinstance(node, Attribute | Length | Aggregate):
                 return node
             variable = declared.get(node.variable)
@@ -343,7 +351,7 @@ class Pattern:
                     place=node.place,
                 )
             if isinstance(node, Length) and not variable.kleene:
-                return Attribute(node.variable, "LEN", place=node.place)
+                return Attribute(node.variable, node.word, place=node.place)
             single = isinstance(node, Attribute) and not node.index
             if not variable.kleene and not single:
                 raise PatternError(
@@ -418,7 +426,8 @@ class Pattern:
                 raise PatternError(f"RETURN gives {name!r} twice")
 
     def _branch(self, shape: Shape) -> Branch:
-        tests = [*self._equal_to_first(shape), *self.where]
+        equivalences = self._equal_to_first(shape)
+        tests = [*equivalences, *self.where]
         absent = {name for name, variable in self.variables.items() if variable.negated}
         positive = [test for test in tests if not test.variables & absent]
         negations = []
@@ -435,6 +444,7 @@ class Pattern:
             tuple(dict.fromkeys(_present(positive, shape.names))),
             tuple(negations),
             shape.empty,
+            tuple(equivalences),
         )
 
     def _equal_to_first(self, shape: Shape) -> list[Expression]:
@@ -467,7 +477,8 @@ def _declare(structure: Structure) -> dict[str, Variable]:
     return declared
 
 
-def _check_depth(where: tuple[Expression, ...], returns: Returns | None) -> None:
+def check_depth(where: tuple[Expression, ...], returns: Returns | None = None) -> None:
+    """Refuses an expression that is nested too deeply for Python to walk."""
     values = tuple(value for _, value in returns.attributes) if returns else ()
     level: list[Expression] = [*where, *values]
     for _ in range(DEEPEST):

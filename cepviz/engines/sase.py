@@ -1,0 +1,638 @@
+"""`sase`: the NFA^b engine of SASE+, with the shared versioned buffer and three algorithms.
+
+*basic* moves every run at every event (5.2.1). *merging* also joins runs that would do the same from
+here on (5.2.2). *backtrack* follows one run at a time and reads events again (5.2.3).
+
+Versions. The paper numbers a run by its splits at each state and tells ancestors by the last digit.
+That is enough while a state splits a run in one way only. Under skip_till_any_match a run at a[i]
+splits into one that takes and one that ignores, both stay, and both split again: a tree inside one
+state, which growing last digits cannot tell apart. There, each selection gets a digit of its own, so
+that the ancestors of a run are exactly the prefixes of its version. And where a run that ignores
+its closer splits again before it selects anything, its children are told apart by their own last
+digit (1.0.0, 1.0.1): growing the parent's would make it a stranger to its own pointers. The rule of
+compatibility itself stays as printed.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+from cepviz.engines.base import Engine, Match, before, labels_of
+from cepviz.engines.buffer import Cell, SharedBuffer, Version, shown
+from cepviz.engines.nfab import Nfa, NfaState, Values
+from cepviz.engines.output import Held, Key, Output
+from cepviz.errors import CepError
+from cepviz.events import Event
+from cepviz.language.evaluate import explain
+from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
+from cepviz.steps import Drop, Graph, Link, Merge, Move, Prune, Put, Spawn, Test
+
+ALGORITHMS = ("basic", "merging", "backtrack")
+
+#: AND becomes one automaton for each order of its parts; beyond this many it is refused.
+MOST_ORDERS = 24
+
+#: Runs that were merged into another: the cell where they met, and their own history.
+Joined = tuple[tuple[Cell, Version, Cell, Event, Any], ...]
+
+
+class Run:
+    """The computation state of a run (5.2.1): version, state, pointer, start time, values."""
+
+    __slots__ = ("automaton", "cell", "joined", "name", "own", "splits", "start", "state",
+                 "values", "version")  # fmt: skip
+
+    def __init__(
+        self, automaton: Automaton, version: Version, state: NfaState, start: Event, values: Values
+    ):
+        self.automaton = automaton
+        self.version = version
+        self.state = state
+        self.cell: Cell | None = None
+        self.start = self.own = start
+        self.values = values
+        self.splits = 0
+        self.joined: Joined = ()
+        self.name = shown(version)
+
+    def child(self, version: Version) -> Run:
+        """A copy that goes its own way from here."""
+        copy = Run(self.automaton, version, self.state, self.start, self.values)
+        copy.cell, copy.own, copy.joined = self.cell, self.own, self.joined
+        return copy
+
+    def bindings(self, candidate: str | None = None, event: Event | None = None) -> Held:
+        """What the run holds, read out of the buffer, with a candidate event added."""
+        held: dict[str, Any] = {}
+        if self.cell is not None:
+            paths = self.automaton.paths(self.cell, self.version, self.own, self.joined, None)
+            held = self.automaton.held(next(paths))
+        if candidate is not None and event is not None:
+            kleene = self.automaton.nfa.branch.by_name[candidate].kleene
+            held[candidate] = (*held.get(candidate, ()), event) if kleene else event
+        return held
+
+
+class Automaton:
+    """The NFA^b of one sequence with its runs and its buffer."""
+
+    def __init__(self, engine: Sase, branch: Branch, origin: Branch):
+        self.engine = engine
+        self.branch = branch
+        self.origin = origin
+        self.nfa = Nfa(branch, engine.pattern, engine.hashed, engine.failed)
+        self.buffer = SharedBuffer(len(self.nfa.states))
+        self.runs: dict[Key, list[Run]] = {}
+        self.starts: deque[tuple[Event, Key]] = deque()
+        self.begun = 0
+        self.blank = Run(self, (0,), self.nfa.states[0], None, self.nfa.empty)  # type: ignore[arg-type]
+        self.any = engine.pattern.strategy == ANY
+        self.next = engine.pattern.strategy == NEXT
+
+    # ---- one event ----
+
+    def read(self, event: Event, key: Key) -> None:
+        """Moves every run of a partition, and begins a new one if the event can."""
+        live = self.runs.get(key)
+        if live is not None:
+            kept: list[Run] = []
+            self.engine.live -= len(live)
+            for run in live:
+                self.advance(run, event, kept)
+            if self.engine.algorithm == "merging" and len(kept) > 1:
+                kept = self.merge(kept, event)
+            if kept:
+                self.runs[key] = kept
+                self.engine.live += len(kept)
+            else:
+                del self.runs[key]
+        run = self.start(event, key)
+        if run is not None:
+            self.runs.setdefault(key, []).append(run)
+            self.engine.live += 1
+
+    def start(self, event: Event, key: Key) -> Run | None:
+        """A new run, if the event can begin one; None if not or if it is complete already."""
+        first = self.nfa.states[0]
+        if first.type != event.type:
+            return None
+        engine = self.engine
+        engine.counters.evaluations += 1
+        able = first.begin is None or first.begin(event, self.blank)
+        if not able:
+            return None
+        self.begun += 1
+        run = Run(self, (self.begun,), first, event, self.nfa.empty)
+        engine.counters.runs += 1
+        if engine.emit is not None:
+            self.tell_test(run, first, "begin", event, True)
+        going_on = self.begin(run, first, event, (self.begun,))
+        if going_on and engine.window is not None:
+            self.starts.append((event, key))
+        return run if going_on else None
+
+    def advance(self, run: Run, event: Event, kept: list[Run]) -> None:
+        """Tries the edges of a run's state and makes the moves whose formulas hold."""
+        state = run.state
+        engine = self.engine
+        ordered = not engine.intervals or before(run.cell.event, event)  # type: ignore[union-attr]
+        take = go = False
+        target = state.follows if state.loop else state
+        type = event.type
+        if state.loop and state.type == type and ordered:
+            engine.counters.evaluations += 1
+            take = state.take is None or state.take(event, run)
+            if engine.emit is not None:
+                self.tell_test(run, state, "take", event, take)
+        if target is not None and target.type == type and ordered:
+            engine.counters.evaluations += 1
+            go = (state.proceed is None or state.proceed(event, run)) and (
+                target.begin is None or target.begin(event, run)
+            )
+            if engine.emit is not None:
+                self.tell_test(run, target, "begin", event, go, state if state.loop else None)
+        ignore = self.any or (self.next and not (take if state.loop else go))
+        if not (take or go):
+            if ignore:
+                kept.append(run)
+                if engine.emit is not None and (type == state.type or (target and target.type == type)):
+                    self.tell_move(run, event, "ignore", state, state)
+            else:
+                self.drop(run, "contiguity", event)
+            return
+        engine.counters.runs += take + go + ignore - 1
+        if self.any:
+            for wanted, moved in ((go, self.begin), (take, self.take)):
+                if wanted:
+                    run.splits += 1
+                    child = run.child((*run.version, run.splits))
+                    if engine.emit is not None:
+                        self.tell_spawn(run, child, event, take, go, ignore)
+                    goes = moved(child, target if moved == self.begin else state, event, child.version)  # type: ignore[arg-type]
+                    if goes:
+                        kept.append(child)
+            kept.append(run)
+            return
+        if go and not (take or ignore):
+            if self.begin(run, target, event, (*run.version, 0)):  # type: ignore[arg-type]
+                kept.append(run)
+            return
+        if go:
+            child = run.child((*run.version, run.splits))
+            run.splits += 1
+            if engine.emit is not None:
+                self.tell_spawn(run, child, event, take, go, ignore)
+            if self.begin(child, target, event, child.version):  # type: ignore[arg-type]
+                kept.append(child)
+        if take:
+            if run.splits:  # what is selected after a split is not the child's
+                run.version = (*run.version[:-1], run.version[-1] + 1)
+                run.splits = 0
+            self.take(run, state, event, run.version)
+        kept.append(run)
+
+    def finish(self) -> None:
+        """The stream has ended; what has not matched by now does not."""
+
+    def earliest(self) -> Event | None:
+        """The first event of a run whose matches come late: none here, they come at once."""
+        return None
+
+    # ---- moves ----
+
+    def begin(self, run: Run, state: NfaState, event: Event, version: Version) -> bool:
+        """Selects the event as the first of a component; says whether the run goes on."""
+        source = run.state
+        run.version = version
+        self.select(run, state, event)
+        if state.next is None:
+            if self.engine.emit is not None:
+                self.tell_move(run, event, "begin", source, None)
+            self.accept(run, event)
+            return False
+        run.state = state.next
+        if state.next.loop and not self.any:
+            run.version = (*run.version, 0)
+        if self.engine.emit is not None:
+            self.tell_move(run, event, "begin", source, state.next)
+        if state.next.loop and state.next.follows is None:
+            self.complete(run, event)
+        return True
+
+    def take(self, run: Run, state: NfaState, event: Event, version: Version) -> bool:
+        """Selects the event as a further element of a Kleene component."""
+        run.version = version
+        self.select(run, state, event)
+        if self.engine.emit is not None:
+            self.tell_move(run, event, "take", state, state)
+        if state.follows is None:
+            self.complete(run, event)
+        return True
+
+    def select(self, run: Run, state: NfaState, event: Event) -> None:
+        cell, made = self.buffer.put(state.index, event)
+        cell.links.append((run.version, run.cell))
+        engine = self.engine
+        if engine.emit is not None:
+            if made:
+                engine.emit(Put(state.name, event.label))
+            previous = run.cell
+            engine.emit(
+                Link(
+                    state.name,
+                    event.label,
+                    "" if previous is None else self.nfa.states[previous.stack].name,
+                    "" if previous is None else previous.event.label,
+                    shown(run.version),
+                )
+            )
+        run.cell = cell
+        run.values = state.update(event, run.values)
+
+    def complete(self, run: Run, event: Event) -> None:
+        """A Kleene component at the end: the epsilon edge to F does not wait."""
+        state = run.state
+        if state.proceed is None or state.proceed(event, run):
+            self.accept(run, event)
+
+    def accept(self, run: Run, event: Event) -> None:
+        assert run.cell is not None
+        engine = self.engine
+        if engine.compressed is not None:
+            engine.compressed.add(self, run.cell, run.version, run.own, run.joined, event)
+            return
+        for path in self.paths(run.cell, run.version, run.own, run.joined, event):
+            engine.output.candidate(self.origin, self.held(path), event, run.name)
+
+    def drop(self, run: Run, reason: str, event: Event, detail: str = "") -> None:
+        if self.engine.emit is not None:
+            self.engine.emit(Drop(run.name, reason, event.label, detail))
+
+    # ---- reading matches out of the buffer ----
+
+    def paths(
+        self, cell: Cell, version: Version, own: Event, joined: Joined, event: Event | None
+    ) -> Iterator[list[Cell]]:
+        """The cells of every match of a run and of those merged into it, last event first."""
+        fits = self.engine.fits
+        if event is None or fits(own, event):
+            try:
+                yield self.buffer.path(cell, version)
+            except LookupError:
+                if event is not None:
+                    raise
+        for met, inner_version, inner_cell, inner_own, inner_joined in joined:
+            since = None
+            for rest in self.paths(inner_cell, inner_version, inner_own, inner_joined, event):
+                if since is None:
+                    since = self.buffer.path(cell, version, until=met)
+                yield since + rest
+
+    def count(self, own: Event, joined: Joined, event: Event) -> int:
+        """How many matches `paths` would give."""
+        fits = self.engine.fits
+        return fits(own, event) + sum(
+            self.count(inner_own, inner_joined, event) for _, _, _, inner_own, inner_joined in joined
+        )
+
+    def held(self, path: list[Cell]) -> dict[str, Any]:
+        """Cells, last first, as bindings."""
+        held: dict[str, Any] = {}
+        for cell in reversed(path):
+            variable = self.nfa.states[cell.stack].variable
+            if variable.kleene:
+                held.setdefault(variable.name, []).append(cell.event)
+            else:
+                held[variable.name] = cell.event
+        return {n: tuple(bound) if isinstance(bound, list) else bound for n, bound in held.items()}
+
+    # ---- merging (5.2.2) ----
+
+    def merge(self, runs: list[Run], event: Event) -> list[Run]:
+        """Joins runs whose state and relevant values agree."""
+        kept: dict[Any, Run] = {}
+        for run in runs:
+            values = run.values
+            key: Any = (run.state.index, *(values[column] for column in run.state.mask))
+            if self.engine.intervals:
+                key = (*key, run.cell.event.end)  # type: ignore[union-attr]
+            try:
+                into = kept.setdefault(key, run)
+            except TypeError:  # a value that cannot be hashed is equal to none
+                kept[id(run)] = run
+                continue
+            if into is not run:
+                self.join(run, into, event)
+        return list(kept.values())
+
+    def join(self, run: Run, into: Run, event: Event) -> None:
+        assert run.cell is not None and into.cell is not None
+        fits = self.engine.fits
+        known = tuple(j for j in into.joined if self.count(j[3], j[4], event))
+        into.joined = (*known, (into.cell, run.version, run.cell, run.own, run.joined))
+        if not fits(into.start, event) or run.start.position > into.start.position:
+            into.start = run.start
+        self.engine.counters.merged += 1
+        if self.engine.emit is not None:
+            self.engine.emit(Merge(run.name, into.name, run.state.name))
+
+    # ---- the window ----
+
+    def expire(self, event: Event) -> None:
+        """Drops runs whose first event left the window, and prunes the buffer (5.3)."""
+        fits = self.engine.fits
+        starts = self.starts
+        if self.engine.intervals:  # the first to end need not be the first to have started
+            gone = [(first, key) for first, key in starts if not fits(first, event)]
+            self.starts = deque(pair for pair in starts if fits(pair[0], event))
+            for _, key in gone:
+                self.expire_key(key, event)
+        else:
+            while starts and not fits(starts[0][0], event):
+                self.expire_key(starts.popleft()[1], event)
+        release = self.engine.compressed is None
+        pruned = self.buffer.prune(lambda old: not fits(old, event), release)
+        if self.engine.emit is not None:
+            for stack, cells in pruned:
+                labels = tuple(cell.event.label for cell in cells)
+                name = self.nfa.states[stack].name
+                self.engine.emit(Prune(name, labels, f"the window has passed at {event.label}"))
+
+    def expire_key(self, key: Key, event: Event) -> None:
+        live = self.runs.get(key)
+        if live is None:
+            return
+        fits = self.engine.fits
+        kept = []
+        for run in live:
+            if fits(run.start, event):
+                kept.append(run)
+            elif self.engine.emit is not None:
+                window = self.engine.pattern.within
+                detail = f"its first event {run.start.label} left the window of {window}"
+                self.drop(run, "window", event, detail)
+        self.engine.live -= len(live) - len(kept)
+        if kept:
+            self.runs[key] = kept
+        else:
+            del self.runs[key]
+
+    def drop_overlapping(self, key: Key, event: Event, position: int) -> None:
+        """Non-overlap: no run that began before the end of a match can matter any more."""
+        for known in [key] if self.engine.hashed else list(self.runs):
+            live = self.runs.get(known, [])
+            kept = [run for run in live if run.start.position > position]
+            self.engine.live -= len(live) - len(kept)
+            for run in live:
+                if run.start.position <= position:
+                    self.drop(run, "non-overlap", event, "a match of its partition was reported")
+            self.runs[known] = kept
+            if not kept:
+                self.runs.pop(known)
+
+    # ---- for those who watch ----
+
+    def tell_test(
+        self,
+        run: Run,
+        state: NfaState,
+        action: str,
+        event: Event,
+        passed: bool,
+        proceeding: NfaState | None = None,
+    ) -> None:
+        assert self.engine.emit is not None
+        name = state.variable.name
+        held = run.bindings(name, event)
+        tests = [explain(c, held) for c in self.branch.placed(name, action)]
+        edge = f"{action} {state.name}"
+        if proceeding is not None:
+            inner = proceeding.variable.name
+            before_it = run.bindings()
+            tests = [*(explain(c, before_it) for c in self.branch.placed(inner, "proceed")), *tests]
+            edge, action = f"proceed {proceeding.name}", "proceed"
+        where = run.state.name
+        self.engine.emit(Test(run.name, event.label, where, edge, action, tuple(tests), passed))
+
+    def tell_spawn(
+        self, run: Run, child: Run, event: Event, take: bool, go: bool, ignore: bool
+    ) -> None:
+        assert self.engine.emit is not None
+        ways = {"take": take, "ignore": ignore and not (take and go)}
+        ways |= {"proceed" if run.state.loop else "begin": go}
+        named = [way for way in ("take", "begin", "ignore", "proceed") if ways.get(way)]
+        self.engine.emit(
+            Spawn(run.name, child.name, event.label, run.state.name, "-".join(named[:2]))
+        )
+
+    def tell_move(
+        self, run: Run, event: Event, action: str, source: NfaState, target: NfaState | None
+    ) -> None:
+        assert self.engine.emit is not None
+        there = "F" if target is None else target.name
+        held = labels_of(run.bindings())
+        if action == "begin" and source.loop:  # it proceeds and begins at once
+            through = source.follows.name if source.follows else "F"
+            self.engine.emit(
+                Move(run.name, event.label, "proceed", f"proceed {source.name}", source.name, through, held)
+            )
+            source = source.follows or source
+        edge = f"{action} {source.name}"
+        self.engine.emit(Move(run.name, event.label, action, edge, source.name, there, held))
+
+
+class Sase(Engine):
+    """The NFA^b automaton of SASE+ with its shared versioned buffer, for all four strategies."""
+
+    name = "sase"
+    takes_intervals = True
+    variants = tuple({"algorithm": algorithm} for algorithm in ALGORITHMS)
+
+    @classmethod
+    def refuses(cls, pattern: Pattern) -> str | None:
+        for branch in pattern.branches:
+            try:
+                sequences(branch)
+            except CepError as error:
+                return str(error)
+        return None
+
+    def __init__(
+        self,
+        *arguments: Any,
+        algorithm: str = "basic",
+        compressed: bool = False,
+        **keywords: Any,
+    ):
+        super().__init__(*arguments, **keywords)
+        if algorithm not in ALGORITHMS:
+            raise CepError(f"unknown algorithm {algorithm!r} (must be one of {list(ALGORITHMS)})")
+        self.algorithm = algorithm
+        self.hashed = bool(self.pattern.same) and self.pattern.strategy != STRICT
+        self.intervals = False
+        self.live = 0
+        self.automata = [
+            self.automaton(sequence, branch)
+            for branch in self.pattern.branches
+            for sequence in sequences(branch)
+        ]
+        self.output = Output(self, self.pattern.branches, self.drop_overlapping)
+        self.output.in_order = algorithm != "backtrack"
+        self.compressed = Compressed(self) if compressed else None
+        if compressed and (not self.output.idle or algorithm == "backtrack"):
+            raise CepError(
+                "compressed output is the buffer itself: it has no place for NOT, OR, T*, "
+                "OUTPUT non_overlap or backtracking; leave compressed out"
+            )
+
+    def automaton(self, sequence: Branch, origin: Branch) -> Automaton:
+        if self.algorithm == "backtrack":
+            from cepviz.engines.backtrack import Backtracking
+
+            return Backtracking(self, sequence, origin)
+        return Automaton(self, sequence, origin)
+
+    @property
+    def graph(self) -> Graph:
+        graphs = [automaton.nfa.graph for automaton in self.automata]
+        if len(graphs) == 1:
+            return graphs[0]
+        return joined(graphs)
+
+    def read(self, event: Event) -> None:
+        if event.start != event.end:
+            self.intervals = True
+        output = self.output
+        if not output.idle:
+            output.note(event)
+        if self.window is not None:
+            for automaton in self.automata:
+                automaton.expire(event)
+            if output.all:
+                oldest = self.earliest(event)
+                output.prune(lambda old: not self.fits(old, oldest))
+        key: Key = ()
+        if self.hashed:
+            key = tuple([event.get(name) for name in self.pattern.same])
+            if None in key:
+                return
+            try:
+                hash(key)
+            except TypeError:
+                key = (repr(key),)
+        for automaton in self.automata:
+            automaton.read(event, key)
+        if not output.overlap:
+            output.settle_order(None if output.in_order else self.earliest(event))
+        counters = self.counters
+        if self.live > counters.peak_runs:
+            counters.peak_runs = self.live
+            if self.live > self.budget.runs:
+                self.stop("runs", event)
+        buffered = sum([automaton.buffer.size for automaton in self.automata])
+        if buffered > counters.peak_buffered:
+            counters.peak_buffered = buffered
+            if buffered > self.budget.buffered:
+                self.stop("buffered", event)
+
+    def earliest(self, event: Event) -> Event:
+        """The oldest event with which a match still to come may begin or end."""
+        known = [automaton.earliest() for automaton in self.automata]
+        return min((e for e in known if e is not None), key=lambda e: e.position, default=event)
+
+    def finish(self) -> None:
+        for automaton in self.automata:
+            automaton.finish()
+        self.output.settle(None)
+
+    def drop_overlapping(self, key: Key, position: int) -> None:
+        assert self.latest is not None
+        for automaton in self.automata:
+            automaton.drop_overlapping(key, self.latest, position)
+
+
+def joined(graphs: Sequence[Graph]) -> Graph:
+    """Several automata as one picture: names are numbered by branch."""
+    states, edges = [], []
+    for number, graph in enumerate(graphs, 1):
+        states += [replace(state, name=f"{number}:{state.name}") for state in graph.states]
+        edges += [
+            replace(e, name=f"{number}:{e.name}", source=f"{number}:{e.source}", target=f"{number}:{e.target}")
+            for e in graph.edges
+        ]
+    return Graph(tuple(states), tuple(edges), graphs[0].kind)
+
+
+def sequences(branch: Branch) -> list[Branch]:
+    """A branch as sequences: itself, or one for each order that its AND leaves open."""
+    if branch.is_sequence:
+        return [branch]
+    names = [variable.name for variable in branch.variables]
+    free = {
+        name
+        for name, other in itertools.permutations(names, 2)
+        if (name, other) not in branch.order and (other, name) not in branch.order
+    }
+    if any(branch.by_name[name].kleene for name in free):
+        raise CepError("a Kleene variable inside AND has no place in a chain of states")
+    orders: list[tuple[str, ...]] = [()]
+    for _ in names:
+        orders = [
+            (*order, name)
+            for order in orders
+            for name in names
+            if name not in order
+            and all(first in order for first, second in branch.order if second == name)
+        ]
+        if len(orders) > MOST_ORDERS:
+            raise CepError(f"its AND can be in more than {MOST_ORDERS} orders")
+    return [
+        replace(
+            branch,
+            variables=tuple(branch.by_name[name] for name in order),
+            order=frozenset(itertools.combinations(order, 2)),
+        )
+        for order in orders
+    ]
+
+
+class Compressed(Sequence[Match]):
+    """Matches as the shared buffer holds them: counted at once, read out when asked for."""
+
+    def __init__(self, engine: Sase):
+        self.engine = engine
+        self.accepted: list[tuple[Automaton, Cell, Version, Event, Joined, Event]] = []
+        self.total = 0
+
+    def add(
+        self,
+        automaton: Automaton,
+        cell: Cell,
+        version: Version,
+        own: Event,
+        joined: Joined,
+        event: Event,
+    ) -> None:
+        self.accepted.append((automaton, cell, version, own, joined, event))
+        self.total += automaton.count(own, joined, event)
+
+    def __len__(self) -> int:
+        return self.total
+
+    def __iter__(self) -> Iterator[Match]:
+        pattern, schema = self.engine.pattern, self.engine.schema
+        for automaton, cell, version, own, joined, event in self.accepted:
+            for path in automaton.paths(cell, version, own, joined, event):
+                held = automaton.held(path)
+                ordered = {name: held[name] for name in pattern.variables if name in held}
+                yield Match(ordered, event, pattern.returns, schema)
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(index, slice):
+            return list(itertools.islice(self, *index.indices(len(self))))
+        wanted = range(len(self))[index]
+        return next(itertools.islice(self, wanted, None))

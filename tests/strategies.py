@@ -1,0 +1,375 @@
+"""Hypothesis strategies for patterns and streams, made to be hard on engines.
+
+    @given(patterns(strategies=[ANY], kleene=False), streams())
+    def test_engine_agrees_with_naive(pattern, stream): ...
+
+The alphabet is small (types A B C, `x` in 0..3 or missing, `k` in 0..1), so that events meet: ties
+in time, types that do not occur, events exactly at the edge of a window, the same type in several
+positions, Kleene beside negation, missing values, `[k]`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import reject
+from hypothesis import strategies as st
+
+from cepviz.errors import PatternError
+from cepviz.events import Event, Stream
+from cepviz.language.expressions import (
+    AGGREGATES,
+    UNITS,
+    Aggregate,
+    All,
+    Arithmetic,
+    Attribute,
+    Between,
+    Call,
+    Compare,
+    Duration,
+    Either,
+    Expression,
+    In,
+    Length,
+    Like,
+    Literal,
+    Negative,
+    Opposite,
+    Percent,
+    Symbol,
+    Timestamp,
+)
+from cepviz.language.functions import function
+from cepviz.language.pattern import ANY, PARTITION, STRATEGIES, Pattern, Returns, Window
+from cepviz.language.structure import And, Atom, Kleene, Not, Or, Seq, Structure, Variable, atoms
+
+TYPES = "ABC"
+NAMES = "abcdefgh"
+COMPARISONS = ("<", "<=", ">", ">=", "=", "!=")
+WINDOWS = ("time", "events", "none")
+
+
+# ---- streams ----
+
+
+@st.composite
+def events(
+    draw: st.DrawFn, max_size: int = 9, types: str = TYPES, min_size: int = 1
+) -> list[Event]:
+    """Events in order of time, with many ties; often one of the types does not occur."""
+    occurring = draw(st.sampled_from([types, types, types[:2], types[-2:], types[:1]]))
+    rows = draw(
+        st.lists(
+            st.tuples(
+                st.sampled_from(occurring),
+                st.sampled_from((0, 0, 1, 1, 1, 2, 5)),
+                st.sampled_from((0, 1, 2, 3, 1, 2, None)),
+                st.sampled_from((0, 0, 0, 1, 1, None)),
+            ),
+            min_size=min_size,
+            max_size=max_size,
+        )
+    )
+    time = 0
+    made = []
+    for position, (type, later, x, k) in enumerate(rows):
+        time += later
+        made.append(Event(type, time, id=position, position=position, x=x, k=k))
+    return made
+
+
+def streams(max_size: int = 9, types: str = TYPES) -> st.SearchStrategy[Stream]:
+    """Small streams: `events` as a `Stream`."""
+    return events(max_size, types).map(Stream.from_records)
+
+
+# ---- patterns ----
+
+
+@dataclass(frozen=True)
+class _Allowed:
+    strategies: tuple[str, ...]
+    kleene: bool
+    negation: bool
+    and_: bool
+    or_: bool
+    optional: bool
+    max_variables: int
+    windows: tuple[str, ...]
+    conditions: bool
+    same: bool
+    outputs: tuple[str, ...]
+    wide: bool
+
+
+def patterns(
+    *,
+    strategies: Sequence[str] = STRATEGIES,
+    kleene: bool = True,
+    negation: bool = True,
+    and_: bool = True,
+    or_: bool = True,
+    optional: bool = True,
+    max_variables: int = 4,
+    windows: Sequence[str] = WINDOWS,
+    conditions: bool = True,
+    same: bool = True,
+    outputs: Sequence[str] = ("all",),
+    wide: bool = False,
+) -> st.SearchStrategy[Pattern]:
+    """Legal patterns over the types and attributes of `streams`.
+
+    `strategies` are the selection strategies to choose from, `windows` are "time", "events" and
+    "none". `kleene`, `negation`, `and_`, `or_`, `optional` (`T*`), `conditions` and `same` (`[k]`)
+    say what may occur. `wide` patterns use the whole language (names in back quotes, strings,
+    times, functions, RETURN): they are for reading and printing, not for `streams`.
+    """
+    allowed = _Allowed(
+        tuple(strategies),
+        kleene,
+        negation,
+        and_,
+        or_,
+        optional,
+        max_variables,
+        tuple(windows),
+        conditions,
+        same,
+        tuple(outputs),
+        wide,
+    )
+    return _patterns(allowed)
+
+
+@st.composite
+def _patterns(draw: st.DrawFn, allowed: _Allowed) -> Pattern:
+    strategy = draw(st.sampled_from(allowed.strategies))
+    within = draw(_windows(allowed))
+    structure = draw(_structures(allowed, strategy, within is not None))
+    same: tuple[str, ...] = ()
+    if strategy == PARTITION or (allowed.same and draw(st.integers(0, 3)) == 0):
+        same = ("k",)
+    declared = {variable.name: variable for _, variable in atoms(structure)}
+    where: list[Expression] = []
+    if allowed.conditions:
+        where = draw(st.lists(conditions(list(declared.values()), allowed.wide), max_size=3))
+    returns = draw(_returns(list(declared.values()))) if allowed.wide else None
+    output = draw(st.sampled_from(allowed.outputs))
+    try:
+        return Pattern(structure, tuple(where), same, strategy, within, returns, output)
+    except PatternError:
+        reject()
+
+
+@st.composite
+def _windows(draw: st.DrawFn, allowed: _Allowed) -> Window | None:
+    kind = draw(st.sampled_from(allowed.windows))
+    amount: Any = draw(st.integers(1, 8))
+    if allowed.wide:
+        amounts = st.one_of(st.just(amount), st.floats(0.001, 1e9), st.just(Symbol("W")))
+        amount = draw(amounts if kind == "time" else st.just(amount))
+    if kind == "none":
+        return None
+    if kind == "events":
+        return Window(amount, "events")
+    units = ("", *UNITS.values()) if allowed.wide else ("", "seconds")
+    return Window(amount, draw(st.sampled_from(units)))
+
+
+@st.composite
+def _structures(draw: st.DrawFn, allowed: _Allowed, strategy: str, bounded: bool) -> Structure:
+    """A sequence of parts around at least one plain event; NOT only where it is legal."""
+    left = draw(st.integers(1, allowed.max_variables))
+    names = iter(NAMES)
+    words = _names(allowed.wide)
+
+    def atom() -> Atom:
+        name = next(names)
+        if not allowed.wide:
+            return Atom(draw(st.sampled_from("AABBC")), name)
+        type = draw(words)
+        return Atom(type, draw(st.sampled_from((name, name, type, draw(words)))))
+
+    def positive() -> Structure:
+        kinds = ["atom", "atom"] + ["kleene"] * 2 * allowed.kleene
+        kind = draw(st.sampled_from(kinds))
+        if kind == "atom":
+            return atom()
+        return Kleene(atom(), allowed.optional and draw(st.integers(0, 3)) == 0)
+
+    parts: list[Structure] = []
+    while left > 0:
+        first, last = not parts, left == 1
+        kinds = ["positive"] * 4
+        # The place before the only event, or after it, is the beginning or end of the pattern.
+        inside = not first and not last
+        if allowed.negation and (inside or bounded):
+            kinds += ["not"] * 3
+        if left > 1 and allowed.and_ and strategy == ANY:
+            kinds += ["and"]
+        if left > 1 and allowed.or_:
+            kinds += ["or"]
+        kind = draw(st.sampled_from(kinds))
+        if kind == "positive":
+            parts.append(positive())
+            left -= 1
+        elif kind == "not":
+            parts.append(Not(atom()))
+            left -= 1
+        else:
+            inner: list[Structure] = [positive(), positive()]
+            if left > 2 and draw(st.booleans()):
+                inner[1] = Seq((inner[1], positive()))
+                left -= 1
+            parts.append(And(tuple(inner)) if kind == "and" else Or(tuple(inner)))
+            left -= 2
+    if not any(isinstance(part, Atom) for part in parts) and len(parts) < 5:
+        spot = draw(st.integers(0, len(parts)))
+        parts.insert(spot, atom())
+    return parts[0] if len(parts) == 1 and allowed.wide else Seq(tuple(parts))
+
+
+# ---- conditions ----
+
+
+def conditions(variables: list[Variable], wide: bool = False) -> st.SearchStrategy[Expression]:
+    """Conditions that are legal on these variables: at most one of them absent in each."""
+    absent = [variable for variable in variables if variable.negated]
+    present = [variable for variable in variables if not variable.negated]
+    choices = [present] * bool(present) + [[*present, one] for one in absent]
+    return st.sampled_from(choices).flatmap(lambda known: _conditions(known, wide))
+
+
+def _conditions(variables: list[Variable], wide: bool) -> st.SearchStrategy[Expression]:
+    value = values(variables, wide)
+    simple = st.one_of(
+        st.builds(Compare, st.sampled_from(COMPARISONS), references(variables, wide), value),
+        st.builds(Compare, st.sampled_from(COMPARISONS), value, references(variables, wide)),
+        st.builds(
+            In, references(variables, wide), st.lists(value, min_size=1, max_size=3).map(tuple)
+        ),
+        st.builds(Between, references(variables, wide), value, value, st.booleans()),
+    )
+    if wide:
+        simple = st.one_of(
+            simple,
+            st.builds(Like, value, st.text("a%_'\n", max_size=4), st.booleans()),
+            st.builds(In, value, st.sampled_from(("Finance", "Hi-Tech")).map(Symbol), st.booleans()),
+            st.builds(Call, st.just("steep"), st.lists(value, max_size=2).map(tuple)),
+            references(variables, wide).filter(lambda node: isinstance(node, Attribute)),
+            st.booleans().map(Literal),
+        )
+    several = st.lists(simple, min_size=2, max_size=3).map(tuple)
+    return st.one_of(
+        simple,
+        simple,
+        simple,
+        st.builds(Either, several),
+        st.builds(Opposite, st.one_of(simple, st.builds(Either, several))),
+        st.builds(Opposite, st.builds(All, several)),
+    )
+
+
+@function
+def steep(*values: Any) -> Any:
+    """A function for tests: the sum of its arguments, None for none of them."""
+    return sum(values) if values else None
+
+
+@function(columns=lambda x, y: x * 2 - y)
+def slope(x: Any, y: Any) -> Any:
+    """A function for tests with a form for columns."""
+    return x * 2 - y
+
+
+def references(variables: list[Variable], wide: bool = False) -> st.SearchStrategy[Expression]:
+    """What an expression can say of these variables: attributes, elements, aggregates."""
+    names = _names(wide) if wide else st.sampled_from(("x", "x", "x", "k"))
+
+    def of(variable: Variable) -> st.SearchStrategy[Expression]:
+        if not variable.kleene:
+            return st.builds(Attribute, st.just(variable.name), names)
+        index = st.sampled_from(("i", "i", "i-1", "1", "LEN"))
+        attribute = st.builds(Attribute, st.just(variable.name), names, index)
+        aggregate = st.builds(
+            Aggregate,
+            st.sampled_from(AGGREGATES),
+            st.just(variable.name),
+            names,
+            st.booleans(),
+        )
+        length = st.just(Length(variable.name))
+        counted = st.builds(
+            Aggregate, st.just("count"), st.just(variable.name), st.none(), st.booleans()
+        )
+        return st.one_of(attribute, attribute, attribute, aggregate, length, counted)
+
+    return st.sampled_from(variables).flatmap(of)
+
+
+def values(variables: list[Variable], wide: bool = False) -> st.SearchStrategy[Expression]:
+    """Numbers, attributes, and sums and products of them; everything else if `wide`."""
+    small = st.one_of(st.integers(0, 3).map(Literal), st.integers(0, 3).map(Literal))
+    leaves = st.one_of(references(variables, wide), references(variables, wide), small)
+    if wide:
+        leaves = st.one_of(leaves, literals())
+    return st.recursive(
+        leaves,
+        lambda inner: st.one_of(
+            st.builds(Arithmetic, st.sampled_from("+-*/%"), inner, inner),
+            inner.map(_negative),
+            *([st.builds(Call, st.just("steep"), st.lists(inner, max_size=2).map(tuple))] * wide),
+        ),
+        max_leaves=4 if wide else 2,
+    )
+
+
+def _negative(node: Expression) -> Expression:
+    """`-x` as the parser has it: minus a number is a number."""
+    if isinstance(node, Literal) and type(node.value) in (int, float):
+        return Literal(-node.value)  # type: ignore[operator]
+    return Negative(node)
+
+
+def literals() -> st.SearchStrategy[Expression]:
+    """Everything that can be written down."""
+    numbers = st.one_of(
+        st.integers(-(10**20), 10**20), st.floats(allow_nan=False, allow_infinity=False)
+    )
+    sizes = st.one_of(st.integers(0, 10**6), st.floats(0, 1e300))
+    return st.one_of(
+        numbers.map(Literal),
+        st.text(max_size=5).map(Literal),
+        st.sampled_from(("'", '"', "--", "/*", "*/", "`", "\\", "\n", "%")).map(Literal),
+        st.booleans().map(Literal),
+        sizes.map(Percent),
+        st.builds(Duration, sizes, st.sampled_from(sorted(set(UNITS.values())))),
+        st.sampled_from(("2024-01-02 10:00", "it's")).map(Timestamp),
+        st.sampled_from(("T", "MSFT", "threshold", "i", "s", "min", "events")).map(Symbol),
+    )
+
+
+def _names(wide: bool) -> st.SearchStrategy[str]:
+    plain = st.sampled_from(("x", "price", "tag_id"))
+    if not wide:
+        return plain
+    odd = ("where", "AND", "Seq", "within", "a b", "`", "``x", "1x", "é", "i", "LEN", "len", "s")
+    more = ("end", "hour", "count", "all", "event", "non_overlap", "x-y", "a.b", "[]", "'", "--")
+    strategy = ("skip_till_next_match", "unbounded", "timestamp", "true", "IN", "not")
+    return st.one_of(plain, st.sampled_from(odd + more + strategy), st.text(min_size=1, max_size=3))
+
+
+@st.composite
+def _returns(draw: st.DrawFn, variables: list[Variable]) -> Returns | None:
+    present = [variable for variable in variables if not variable.negated]
+    if not present or draw(st.booleans()):
+        return None
+    attributes = draw(
+        st.lists(
+            st.tuples(_names(True), values(present, wide=True)), max_size=3, unique_by=lambda p: p[0]
+        )
+    )
+    return Returns(draw(_names(True)), tuple(attributes))
