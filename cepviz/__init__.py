@@ -14,6 +14,7 @@ from cepviz.errors import (
     UnsupportedError,
 )
 from cepviz.events import Event, Schema, Stream
+from cepviz.language.chain import Chain, chain
 from cepviz.language.functions import function
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
@@ -21,36 +22,3 @@ from cepviz.matching import Result, engines, match, trace
 from cepviz.trace import Snapshot, Trace
 
 __version__ = "0.1.0"
-__all__ = [
-    "Budget",
-    "BudgetError",
-    "CepError",
-    "CepWarning",
-    "Event",
-    "Match",
-    "Pattern",
-    "PatternError",
-    "PlanError",
-    "PredicateError",
-    "Result",
-    "Schema",
-    "SetupError",
-    "Snapshot",
-    "Stream",
-    "StreamError",
-    "Trace",
-    "TraceError",
-    "UnsupportedError",
-    "engines",
-    "function",
-    "match",
-    "parse",
-    "trace",
-]
-
-
-def load_ipython_extension(ipython: object) -> None:
-    """`%load_ext cepviz` makes the `%%sase` cell magic known."""
-    from cepviz import magics
-
-    magics.load_ipython_extension(ipython)

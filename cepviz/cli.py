@@ -163,10 +163,10 @@ def _match(given: argparse.Namespace) -> int:
         result = match(pattern, stream, given.engine, budget=dict(given.budget))
     except BudgetError as error:
         result, stopped = error.result, error
-    shape = "events" if given.events else "matches"
+    frame = result.to_frame("events") if given.events else result.to_frame().reset_index()
     if given.out:
-        _write(result, shape, given.out)
-    table = _table(result, shape, given.limit)
+        _write(frame, given.out)
+    table = _table(frame, given.limit)
     if table:
         print(table, end="\n\n")
     print(_summary(result, given))
@@ -269,9 +269,8 @@ def _summary(result: Result, given: argparse.Namespace) -> str:
     return f"{text}; written to {given.out}" if given.out else text
 
 
-def _table(result: Result, shape: str, limit: int) -> str:
+def _table(frame: Any, limit: int) -> str:
     """The first rows as aligned columns of text; empty where there is none."""
-    frame = _frame(result, shape)
     shown = frame.head(limit).astype(object)
     if shown.empty:
         return ""
@@ -282,11 +281,6 @@ def _table(result: Result, shape: str, limit: int) -> str:
     if len(frame) > limit:
         lines.append(f"and {len(frame) - limit:,} more")
     return "\n".join(lines)
-
-
-def _frame(result: Result, shape: str) -> Any:
-    frame = result.to_frame(shape)
-    return frame.reset_index() if shape == "matches" else frame
 
 
 def _cell(value: Any) -> str:
@@ -300,9 +294,8 @@ def _cell(value: Any) -> str:
     return "".join(c if c.isprintable() else "?" for c in text)
 
 
-def _write(result: Result, shape: str, path: Path) -> None:
+def _write(frame: Any, path: Path) -> None:
     """Writes a file whole or not at all: under another name first, then renamed."""
-    frame = _frame(result, shape)
     path = path.resolve()  # a link stays a link
     part = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:

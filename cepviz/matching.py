@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 import html
 import time
 import warnings
@@ -12,6 +13,7 @@ from cepviz.engines.base import Budget, Engine, Failure, Match
 from cepviz.engines.registry import ENGINES, engine_class
 from cepviz.errors import BudgetError, CepError, CepWarning, UnsupportedError, did_you_mean
 from cepviz.events import Event, Stream
+from cepviz.language.chain import Chain
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
 from cepviz.trace import Trace
@@ -20,7 +22,7 @@ from cepviz.trace import Trace
 class Result(Sequence[Match]):
     """The matches of a pattern on a stream, in the order they were completed."""
 
-    def __init__(self, matches: list[Match], engine: Engine, stream: Stream, seconds: float):
+    def __init__(self, matches: Sequence[Match], engine: Engine, stream: Stream, seconds: float):
         self._matches = matches
         self.pattern = engine.pattern
         self.stream = stream
@@ -28,6 +30,8 @@ class Result(Sequence[Match]):
         self.counters: dict[str, int] = engine.counters.as_dict()
         self.failures: list[Failure] = engine.failures
         self.seconds = seconds
+        #: In a chain of queries, the result of the query before: the origin of composite events.
+        self.inner: Result | None = None
 
     def __len__(self) -> int:
         return len(self._matches)
@@ -42,6 +46,16 @@ class Result(Sequence[Match]):
     def __iter__(self) -> Iterator[Match]:
         return iter(self._matches)
 
+    def origin(self, event: Event) -> Match | None:
+        """The match that a composite event stands for, in a chain of queries."""
+        inner = self.inner
+        while inner is not None:
+            for number, found in enumerate(inner, 1):
+                if _composite_id(inner.pattern, number) == event.id:
+                    return found
+            inner = inner.inner
+        return None
+
     def to_frame(self, shape: str = "matches") -> Any:
         """A DataFrame: a row for each match, or with "events" a row for each event of each match.
 
@@ -52,7 +66,7 @@ class Result(Sequence[Match]):
             names = [v.name for v in self.pattern.variables.values() if not v.negated]
             rows = [
                 [
-                    *(match.ids.get(name) for name in names),
+                    *map(match.ids.get, names),
                     *(self._moment(time) for time in (match.first, match.last)),
                     len(match.events),
                 ]
@@ -202,15 +216,41 @@ def _run(engine: Engine, stream: Stream, progress: bool | None) -> Result:
     except BudgetError as error:
         matches += engine.out
         stopped = error
-    result = Result(matches, engine, stream, time.perf_counter() - started)
+    result = Result(engine.collected(matches), engine, stream, time.perf_counter() - started)
     if stopped is not None:
         stopped.result = result
         raise stopped
     return result
 
 
+def _composite_id(pattern: Pattern, number: int) -> str:
+    assert pattern.returns is not None
+    return f"{pattern.returns.type}#{number}"
+
+
+def _with_composites(result: Result) -> Stream:
+    """The stream of a result with its matches as events in it, each where it ends."""
+    composites = []
+    for number, found in enumerate(result, 1):
+        event = found.composite()
+        composites.append(
+            Event(
+                event.type,
+                event.start,
+                end=event.end,
+                id=_composite_id(result.pattern, number),
+                schema=result.stream.schema,
+                attributes=event.attributes,
+            )
+        )
+    merged = heapq.merge(
+        result.stream, sorted(composites, key=lambda e: e.end), key=lambda e: e.end
+    )
+    return Stream.from_records(list(merged))
+
+
 def match(
-    pattern: Pattern | str,
+    pattern: Pattern | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -232,17 +272,23 @@ def match(
     >>> cep.match("PATTERN SEQ(A a, B b) WITHIN 5 seconds", s)[0].ids
     {'a': 0, 'b': 1}
     """
-    pattern, stream = as_pattern(pattern), as_stream(stream)
-    chosen = engine_class(engine, pattern)
-    made = chosen(
-        pattern, plan, schema=stream.schema, budget=budget, on_error=on_error, **options
-    )
-    _warn(pattern, stream)
-    return _run(made, stream, progress)
+    stream = as_stream(stream)
+    inner: Result | None = None
+    for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
+        if inner is not None:
+            stream = _with_composites(inner)
+        chosen = engine_class(engine, query)
+        made = chosen(
+            query, plan, schema=stream.schema, budget=budget, on_error=on_error, **options
+        )
+        _warn(query, stream)
+        result = _run(made, stream, progress)
+        result.inner, inner = inner, result
+    return result
 
 
 def trace(
-    pattern: Pattern | str,
+    pattern: Pattern | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -254,32 +300,40 @@ def trace(
 ) -> Trace:
     """Runs a pattern like `match` and keeps every step: the trace that views draw.
 
-    When the budget is reached, the trace is complete up to there and its `note` says so.
+    When the budget is reached, the trace is complete up to there and its `note` says so. For a
+    chain of queries it is the trace of the last one; `inner` is that of the query before.
     """
-    pattern, stream = as_pattern(pattern), as_stream(stream)
-    chosen = engine_class(engine, pattern)
-    recorded = Trace(
-        engine=chosen.name,
-        pattern=str(pattern),
-        plan=None if plan is None else str(plan),
-        schema=stream.schema,
-    )
-    made = chosen(
-        pattern,
-        plan,
-        hooks=[recorded],
-        schema=stream.schema,
-        budget=budget,
-        on_error=on_error,
-        **options,
-    )
-    recorded.graph = made.graph
-    _warn(pattern, stream)
-    try:
-        _run(made, stream, progress)
-    except BudgetError as error:
-        recorded.note = str(error)
-    recorded.counters = made.counters.as_dict()
+    stream = as_stream(stream)
+    inner: Trace | None = None
+    result: Result | None = None
+    for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
+        if result is not None:
+            stream = _with_composites(result)
+        chosen = engine_class(engine, query)
+        recorded = Trace(
+            engine=chosen.name,
+            pattern=str(query),
+            plan=None if plan is None else str(plan),
+            schema=stream.schema,
+        )
+        made = chosen(
+            query,
+            plan,
+            hooks=[recorded],
+            schema=stream.schema,
+            budget=budget,
+            on_error=on_error,
+            **options,
+        )
+        recorded.graph = made.graph
+        _warn(query, stream)
+        try:
+            result = _run(made, stream, progress)
+        except BudgetError as error:
+            recorded.note = str(error)
+            result = error.result
+        recorded.counters = made.counters.as_dict()
+        recorded.inner, inner = inner, recorded
     return recorded
 
 

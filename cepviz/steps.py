@@ -185,7 +185,8 @@ class Test(Step):
 class Move(Step):
     """Run `run` goes along an edge: begin, take, ignore, proceed or store.
 
-    `bindings` is what the run holds after the move: variable to event labels.
+    `bindings` is what the run holds after the move, variable to event labels; `values` its value
+    vector, if it has one.
     """
 
     kind: ClassVar[str] = "move"
@@ -196,6 +197,7 @@ class Move(Step):
     source: str
     target: str
     bindings: tuple[tuple[str, tuple[str, ...]], ...] = ()
+    values: tuple[tuple[str, Any], ...] = ()
 
     def say(self) -> str:
         if self.action == "ignore":

@@ -245,6 +245,8 @@ class Trace:
         self.clock = Schema(unit=clock.unit, zone=clock.zone, naive=clock.naive)
         self.counters: dict[str, Any] = dict(counters or {})
         self.note = note
+        #: In a chain of queries, the trace of the query before: what composite events are made of.
+        self.inner: Trace | None = None
         self.steps: list[Step] = []
         self._by_run: dict[str, list[int]] = {}
         self._by_label: dict[str, Arrive] = {}
@@ -371,6 +373,19 @@ class Trace:
             raise KeyError(f"no event {label!r} arrived in this trace{near}")
         return self._by_label[label]
 
+    def open(self, label: str) -> tuple[Trace, int]:
+        """In a chain of queries, the inner trace and its step at which the composite event
+        called `label` (`Rise#3`) was matched."""
+        type, _, number = label.rpartition("#")
+        inner = self.inner
+        while inner is not None:
+            made_here = f"\nRETURN {type}(" in inner.pattern.replace("`", "")
+            for index, step in inner.matches if made_here else ():
+                if str(step.number) == number:
+                    return inner, index
+            inner = inner.inner
+        raise TraceError(f"{label!r} is no event that an inner query made")
+
     @property
     def matches(self) -> list[tuple[int, Matched]]:
         """The matches, each with the index of its step."""
@@ -400,7 +415,9 @@ class Trace:
         return self.steps[index if isinstance(index, slice) else self._index(index)]
 
     def __eq__(self, other: object) -> bool:
-        return not self.diff(other) if isinstance(other, Trace) else NotImplemented
+        if not isinstance(other, Trace):
+            return NotImplemented
+        return not self.diff(other) and self.inner == other.inner
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -458,8 +475,7 @@ class Trace:
         path = Path(path)
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         pack = json.JSONEncoder(allow_nan=False, separators=(",", ":")).encode
-        head: dict[str, Any] = {"format": FORMAT, "version": VERSION, **self._about()}
-        head["counters"] = plain(self.counters)
+        head: dict[str, Any] = {"format": FORMAT, "version": VERSION, **self._head()}
         try:
             with open(part, "xb") as raw, _writer(raw, path.suffix == ".gz") as file:
                 file.write(f'{pack(head)[:-1]},"steps":[')
@@ -478,19 +494,7 @@ class Trace:
         path = Path(path)
         try:
             with _reader(path) as file:
-                head, steps = _read(file)
-                clock, graph = Schema(**head["clock"]), Graph.from_plain(head["graph"])
-                clock.format_time(0)  # an unknown zone says so now, not in a picture
-                engine, pattern, plan, note = (
-                    _text(head, name) for name in ("engine", "pattern", "plan", "note")
-                )
-                trace = cls(engine, pattern, plan, graph, clock, head["counters"], note)
-                for packed in steps:
-                    try:
-                        trace(Step.from_plain(packed))
-                    except (TraceError, TypeError) as error:
-                        raise TraceError(f"step {len(trace)}: {error}") from error
-                return trace
+                return cls._made(*_read(file))
         except FileNotFoundError:
             near = did_you_mean(path.name, (other.name for other in path.parent.glob("*")))
             raise TraceError(f"there is no file {str(path)!r}{near}") from None
@@ -501,6 +505,31 @@ class Trace:
         except (CepError, OSError, TypeError, ValueError, RecursionError, zlib.error) as error:
             wrong = error
         raise TraceError(f"cannot read {str(path)!r}: {wrong}")
+
+    @classmethod
+    def _made(cls, head: Mapping[str, Any], steps: Iterator[Any]) -> Trace:
+        clock, graph = Schema(**head["clock"]), Graph.from_plain(head["graph"])
+        clock.format_time(0)  # an unknown zone says so now, not in a picture
+        engine, pattern, plan, note = (
+            _text(head, name) for name in ("engine", "pattern", "plan", "note")
+        )
+        trace = cls(engine, pattern, plan, graph, clock, head["counters"], note)
+        for packed in steps:
+            try:
+                trace(Step.from_plain(packed))
+            except (TraceError, TypeError) as error:
+                raise TraceError(f"step {len(trace)}: {error}") from error
+        if head.get("inner") is not None:
+            trace.inner = cls._made(head["inner"], iter(head["inner"]["steps"]))
+        return trace
+
+    def _whole(self) -> dict[str, Any]:
+        """The trace as one JSON value: how an inner trace is kept inside an outer one."""
+        return {**self._head(), "steps": [step.to_plain() for step in self.steps]}
+
+    def _head(self) -> dict[str, Any]:
+        head = {**self._about(), "counters": plain(self.counters)}
+        return head if self.inner is None else {**head, "inner": self.inner._whole()}
 
     # Showing
 

@@ -273,6 +273,10 @@ class Engine:
         self.finish()
         return self.out
 
+    def collected(self, matches: list[Match]) -> Sequence[Match]:
+        """The matches of a whole run, given those that `push` and `flush` returned."""
+        return matches
+
     # ---- what a subclass uses ----
 
     def fits(self, first: Event, last: Event) -> bool:

@@ -29,7 +29,7 @@ from cepviz.errors import CepError
 from cepviz.events import Event
 from cepviz.language.evaluate import explain
 from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
-from cepviz.steps import Drop, Graph, Link, Merge, Move, Prune, Put, Spawn, Test
+from cepviz.steps import Drop, Graph, Link, Merge, Move, Prune, Put, Spawn, Test, plain
 
 ALGORITHMS = ("basic", "merging", "backtrack")
 
@@ -435,14 +435,20 @@ class Automaton:
         assert self.engine.emit is not None
         there = "F" if target is None else target.name
         held = labels_of(run.bindings())
-        if action == "begin" and source.loop:  # it proceeds and begins at once
-            through = source.follows.name if source.follows else "F"
-            self.engine.emit(
-                Move(run.name, event.label, "proceed", f"proceed {source.name}", source.name, through, held)
+        named = zip(map(str, self.nfa.columns), run.values, strict=True)
+        values = tuple((n, plain(v)) for n, v in named if not n.startswith("each"))
+
+        def tell(action: str, source: str, target: str) -> None:
+            edge = f"{action} {source}"
+            self.engine.emit(  # type: ignore[misc]
+                Move(run.name, event.label, action, edge, source, target, held, values)
             )
-            source = source.follows or source
-        edge = f"{action} {source.name}"
-        self.engine.emit(Move(run.name, event.label, action, edge, source.name, there, held))
+
+        if action == "begin" and source.loop:  # it proceeds and begins at once
+            assert source.follows is not None
+            tell("proceed", source.name, source.follows.name)
+            source = source.follows
+        tell(action, source.name, there)
 
 
 class Sase(Engine):
@@ -549,6 +555,9 @@ class Sase(Engine):
             automaton.finish()
         self.output.settle(None)
 
+    def collected(self, matches: list[Match]) -> Sequence[Match]:
+        return matches if self.compressed is None else self.compressed
+
     def drop_overlapping(self, key: Key, position: int) -> None:
         assert self.latest is not None
         for automaton in self.automata:
@@ -618,7 +627,9 @@ class Compressed(Sequence[Match]):
         event: Event,
     ) -> None:
         self.accepted.append((automaton, cell, version, own, joined, event))
-        self.total += automaton.count(own, joined, event)
+        count = automaton.count(own, joined, event)
+        self.total += count
+        self.engine.counters.matches += count
 
     def __len__(self) -> int:
         return self.total

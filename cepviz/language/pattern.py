@@ -240,6 +240,29 @@ class Pattern:
     def _shapes(self) -> list[Shape]:
         return unfold(self.structure)
 
+    def complexity(self) -> str:
+        """How many runs the pattern can have at most, in words (SASE+ Table 5).
+
+        >>> import cepviz as cep
+        >>> cep.parse("PATTERN SEQ(A+ a[], B b) WITHIN 9").complexity()
+        'O(2^W * W^3) runs: exponential in W, the events of a partition in one window'
+        """
+        bounds = []
+        for branch in self.branches:
+            loops = sum(variable.kleene for variable in branch.variables)
+            states = len(branch.variables) + loops + 1  # singletons, pairs p[1] p[i], and F
+            if self.strategy == ANY:
+                power = states - loops
+                bound = (2, power, f"O(2^W * W^{power})") if loops else (1, states, f"O(W^{states})")
+            else:
+                bound = (1, loops + 1, f"O(W^{loops + 1})") if loops else (0, 0, "O(1)")
+            bounds.append(bound)
+        growth, _, text = max(bounds)
+        if growth == 0:
+            return f"{text} runs for each event that begins one: they never split"
+        word = "exponential" if growth == 2 else "polynomial"
+        return f"{text} runs: {word} in W, the events of a partition in one window"
+
     def warnings(self) -> list[str]:
         """What is legal here but probably not meant."""
         said = []
