@@ -1,5 +1,7 @@
 """cepviz: see how complex event processing works."""
 
+from typing import Any
+
 from cepviz.engines.base import Budget, Match
 from cepviz.errors import (
     BudgetError,
@@ -14,6 +16,24 @@ from cepviz.errors import (
     UnsupportedError,
 )
 from cepviz.events import Event, Schema, Stream
+from cepviz.language.build import (
+    And,
+    Kleene,
+    Or,
+    Seq,
+    avg,
+    call,
+    count,
+    first,
+    i,
+    last,
+    max,
+    min,
+    percent,
+    same,
+    sum,
+    types,
+)
 from cepviz.language.chain import Chain, chain
 from cepviz.language.functions import function
 from cepviz.language.parser import parse
@@ -22,3 +42,18 @@ from cepviz.matching import Result, engines, match, trace
 from cepviz.trace import Snapshot, Trace
 
 __version__ = "0.1.0"
+
+__all__ = [
+    "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event", "Kleene", "Match",
+    "Or", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema", "Seq",
+    "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "UnsupportedError",
+    "avg", "call", "chain", "count", "engines", "first", "function", "i", "last", "match", "max",
+    "min", "parse", "percent", "same", "sum", "trace", "types",
+]  # fmt: skip
+
+
+def load_ipython_extension(ipython: Any) -> None:
+    """`%load_ext cepviz` brings the `%%sase` cell magic."""
+    from cepviz.magics import load_ipython_extension
+
+    load_ipython_extension(ipython)

@@ -11,10 +11,10 @@ from typing import Any, overload
 
 from cepviz.engines.base import Budget, Engine, Failure, Match
 from cepviz.engines.registry import ENGINES, engine_class
-from cepviz.errors import BudgetError, CepError, CepWarning, UnsupportedError, did_you_mean
+from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
 from cepviz.events import Event, Stream
+from cepviz.language.build import Draft, as_pattern
 from cepviz.language.chain import Chain
-from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
 from cepviz.trace import Trace
 
@@ -124,7 +124,9 @@ class Result(Sequence[Match]):
         return f"<{self._summary()}{shown}{more}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
-        names = [variable.name for variable in self.pattern.variables.values() if not variable.negated]
+        names = [
+            variable.name for variable in self.pattern.variables.values() if not variable.negated
+        ]
         head = "".join(f"<th>{html.escape(name)}</th>" for name in (*names, "from", "to"))
         rows = ""
         for match in self._matches[:10]:
@@ -163,17 +165,6 @@ def _labels(match: Match) -> Iterator[tuple[str, tuple[str, ...]]]:
         yield name, tuple(e.label for e in ((bound,) if isinstance(bound, Event) else bound))
 
 
-def as_pattern(pattern: Any) -> Pattern:
-    """A pattern from a pattern or its text."""
-    if isinstance(pattern, str):
-        pattern = parse(pattern)
-    if isinstance(pattern, Pattern):
-        return pattern
-    if type(pattern).__name__ == "ContextQuery":
-        raise UnsupportedError("a CONTEXT query is read and printed, but no engine runs it yet")
-    raise CepError(f"a pattern is text or a Pattern, not {type(pattern).__name__}")
-
-
 def as_stream(stream: Any) -> Stream:
     """A stream from a stream, a DataFrame with columns `type` and `time`, or events."""
     if isinstance(stream, Stream):
@@ -190,7 +181,7 @@ def _warn(pattern: Pattern, stream: Stream) -> None:
             near = did_you_mean(variable.type, stream.schema.types)
             said.append(f"the stream has no event of type {variable.type!r}{near}")
     for text in dict.fromkeys(said):
-        warnings.warn(text, CepWarning, stacklevel=4)
+        warnings.warn(text, CepWarning, stacklevel=5)
 
 
 def _watched(stream: Stream, progress: bool | None) -> Any:
@@ -250,7 +241,7 @@ def _with_composites(result: Result) -> Stream:
 
 
 def match(
-    pattern: Pattern | Chain | str,
+    pattern: Pattern | Draft | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -272,23 +263,12 @@ def match(
     >>> cep.match("PATTERN SEQ(A a, B b) WITHIN 5 seconds", s)[0].ids
     {'a': 0, 'b': 1}
     """
-    stream = as_stream(stream)
-    inner: Result | None = None
-    for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
-        if inner is not None:
-            stream = _with_composites(inner)
-        chosen = engine_class(engine, query)
-        made = chosen(
-            query, plan, schema=stream.schema, budget=budget, on_error=on_error, **options
-        )
-        _warn(query, stream)
-        result = _run(made, stream, progress)
-        result.inner, inner = inner, result
+    *_, (result, _) = _stages(pattern, stream, engine, plan, budget, on_error, progress, options)
     return result
 
 
 def trace(
-    pattern: Pattern | Chain | str,
+    pattern: Pattern | Draft | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -303,23 +283,39 @@ def trace(
     When the budget is reached, the trace is complete up to there and its `note` says so. For a
     chain of queries it is the trace of the last one; `inner` is that of the query before.
     """
-    stream = as_stream(stream)
     inner: Trace | None = None
-    result: Result | None = None
+    keywords = (engine, plan, budget, on_error, progress, options)
+    for _, recorded in _stages(pattern, stream, *keywords, watch=True):
+        recorded.inner, inner = inner, recorded
+    assert inner is not None
+    return inner
+
+
+def _stages(
+    pattern: Any,
+    stream: Any,
+    engine: str | None,
+    plan: Any,
+    budget: Budget | Mapping[str, int] | None,
+    on_error: str,
+    progress: bool | None,
+    options: Mapping[str, Any],
+    watch: bool = False,
+) -> Iterator[tuple[Result, Trace]]:
+    """Runs each query of a chain, or the one there is, and gives its result and its trace."""
+    stream = as_stream(stream)
+    inner: Result | None = None
     for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
-        if result is not None:
-            stream = _with_composites(result)
-        chosen = engine_class(engine, query)
-        recorded = Trace(
-            engine=chosen.name,
-            pattern=str(query),
-            plan=None if plan is None else str(plan),
-            schema=stream.schema,
-        )
+        if inner is not None:
+            stream = _with_composites(inner)
+        intervals = bool((stream.starts != stream.ends).any())
+        chosen = engine_class(engine, query, intervals)
+        planned = None if plan is None else str(plan)
+        recorded = Trace(chosen.name, str(query), planned, schema=stream.schema)
         made = chosen(
             query,
             plan,
-            hooks=[recorded],
+            hooks=[recorded] if watch else [],
             schema=stream.schema,
             budget=budget,
             on_error=on_error,
@@ -330,11 +326,12 @@ def trace(
         try:
             result = _run(made, stream, progress)
         except BudgetError as error:
-            recorded.note = str(error)
-            result = error.result
+            if not watch:
+                raise
+            recorded.note, result = str(error), error.result
         recorded.counters = made.counters.as_dict()
-        recorded.inner, inner = inner, recorded
-    return recorded
+        result.inner, inner = inner, result
+        yield result, recorded
 
 
 def engines() -> dict[str, str]:

@@ -237,40 +237,108 @@ def _structures(draw: st.DrawFn, allowed: _Allowed, strategy: str, bounded: bool
 
 def conditions(variables: list[Variable], wide: bool = False) -> st.SearchStrategy[Expression]:
     """Conditions that are legal on these variables: at most one of them absent in each."""
+    return _conditions(tuple(variables), wide)
+
+
+@st.composite
+def _conditions(draw: st.DrawFn, variables: tuple[Variable, ...], wide: bool) -> Expression:
+    # Drawing by hand is several times faster than composing strategies for every pattern anew.
     absent = [variable for variable in variables if variable.negated]
-    present = [variable for variable in variables if not variable.negated]
-    choices = [present] * bool(present) + [[*present, one] for one in absent]
-    return st.sampled_from(choices).flatmap(lambda known: _conditions(known, wide))
+    known = [variable for variable in variables if not variable.negated]
+    if absent and (not known or draw(st.booleans())):
+        known.append(draw(st.sampled_from(absent)))
+    kind = draw(st.sampled_from(("simple",) * 5 + ("either", "not", "not either", "not all")))
+
+    def simple() -> Expression:
+        return _simple(draw, known, wide)
+
+    def several() -> tuple[Expression, ...]:
+        return tuple(simple() for _ in range(draw(st.integers(2, 3))))
+
+    if kind == "simple":
+        return simple()
+    if kind == "not":
+        return Opposite(simple())
+    if kind == "not all":
+        return Opposite(All(several()))
+    return Either(several()) if kind == "either" else Opposite(Either(several()))
 
 
-def _conditions(variables: list[Variable], wide: bool) -> st.SearchStrategy[Expression]:
-    value = values(variables, wide)
-    simple = st.one_of(
-        st.builds(Compare, st.sampled_from(COMPARISONS), references(variables, wide), value),
-        st.builds(Compare, st.sampled_from(COMPARISONS), value, references(variables, wide)),
-        st.builds(
-            In, references(variables, wide), st.lists(value, min_size=1, max_size=3).map(tuple)
-        ),
-        st.builds(Between, references(variables, wide), value, value, st.booleans()),
-    )
-    if wide:
-        simple = st.one_of(
-            simple,
-            st.builds(Like, value, st.text("a%_'\n", max_size=4), st.booleans()),
-            st.builds(In, value, st.sampled_from(("Finance", "Hi-Tech")).map(Symbol), st.booleans()),
-            st.builds(Call, st.just("steep"), st.lists(value, max_size=2).map(tuple)),
-            references(variables, wide).filter(lambda node: isinstance(node, Attribute)),
-            st.booleans().map(Literal),
-        )
-    several = st.lists(simple, min_size=2, max_size=3).map(tuple)
-    return st.one_of(
-        simple,
-        simple,
-        simple,
-        st.builds(Either, several),
-        st.builds(Opposite, st.one_of(simple, st.builds(Either, several))),
-        st.builds(Opposite, st.builds(All, several)),
-    )
+def _simple(draw: st.DrawFn, known: list[Variable], wide: bool) -> Expression:
+    kinds = ("compare",) * 6 + ("in", "between", "order") + ("odd",) * 4 * wide
+    kind = draw(st.sampled_from(kinds))
+
+    def operand() -> Expression:
+        return _reference(draw, known, wide)
+
+    def value() -> Expression:
+        return _value(draw, known, wide)
+
+    if kind == "compare":
+        return Compare(draw(st.sampled_from(COMPARISONS)), operand(), value())
+    if kind == "order":
+        return Compare(draw(st.sampled_from(COMPARISONS)), value(), operand())
+    if kind == "in":
+        return In(operand(), tuple(value() for _ in range(draw(st.integers(0, 3)))))
+    if kind == "between":
+        return Between(operand(), value(), value(), draw(st.booleans()))
+    odd = draw(st.sampled_from(("like", "set", "call", "attribute", "literal")))
+    if odd == "like":
+        return Like(value(), draw(st.text("a%_'\n", max_size=4)), draw(st.booleans()))
+    if odd == "set":
+        names = st.sampled_from(("Finance", "Hi-Tech"))
+        return In(value(), Symbol(draw(names)), draw(st.booleans()))
+    if odd == "call":
+        return Call("steep", tuple(value() for _ in range(draw(st.integers(0, 2)))))
+    if odd == "attribute":
+        variable = draw(st.sampled_from(known))
+        return Attribute(variable.name, draw(_names(True)), "i" if variable.kleene else "")
+    return Literal(draw(st.booleans()))
+
+
+def _reference(draw: st.DrawFn, known: list[Variable], wide: bool) -> Expression:
+    """What an expression can say of these variables: attributes, elements, aggregates."""
+    variable = draw(st.sampled_from(known))
+    name = draw(_names(wide))
+    if not variable.kleene:
+        return Attribute(variable.name, name)
+    kind = draw(st.sampled_from(("i",) * 3 + ("i-1", "i-1", "1", "LEN", "avg", "count", "length")))
+    if kind == "length":
+        return Length(variable.name)
+    if kind == "count":
+        return Aggregate("count", variable.name, None, draw(st.booleans()))
+    if kind == "avg":
+        function = draw(st.sampled_from(AGGREGATES))
+        return Aggregate(function, variable.name, name, draw(st.booleans()))
+    return Attribute(variable.name, name, kind)
+
+
+def _value(draw: st.DrawFn, known: list[Variable], wide: bool, depth: int = 0) -> Expression:
+    """Numbers, attributes, and sums and products of them; everything else if `wide`."""
+    kinds = ("number",) * 3 + ("reference",) * 4 + ("literal",) * 3 * wide
+    if depth < 1 + wide:
+        kinds += ("arithmetic",) * 2 + ("negative",) + ("call",) * wide
+    kind = draw(st.sampled_from(kinds))
+    if kind == "number":
+        return Literal(draw(st.integers(0, 3)))
+    if kind == "reference":
+        return _reference(draw, known, wide)
+    if kind == "literal":
+        return draw(LITERALS)
+    if kind == "arithmetic":
+        left, right = (_value(draw, known, wide, depth + 1) for _ in range(2))
+        return Arithmetic(draw(st.sampled_from("+-*/%")), left, right)
+    if kind == "negative":
+        return _negative(_value(draw, known, wide, depth + 1))
+    size = draw(st.integers(0, 2))
+    return Call("steep", tuple(_value(draw, known, wide, depth + 1) for _ in range(size)))
+
+
+def _negative(node: Expression) -> Expression:
+    """`-x` as the parser has it: minus a number is a number."""
+    if isinstance(node, Literal) and type(node.value) in (int, float):
+        return Literal(-node.value)  # type: ignore[operator]
+    return Negative(node)
 
 
 @function
@@ -283,55 +351,6 @@ def steep(*values: Any) -> Any:
 def slope(x: Any, y: Any) -> Any:
     """A function for tests with a form for columns."""
     return x * 2 - y
-
-
-def references(variables: list[Variable], wide: bool = False) -> st.SearchStrategy[Expression]:
-    """What an expression can say of these variables: attributes, elements, aggregates."""
-    names = _names(wide) if wide else st.sampled_from(("x", "x", "x", "k"))
-
-    def of(variable: Variable) -> st.SearchStrategy[Expression]:
-        if not variable.kleene:
-            return st.builds(Attribute, st.just(variable.name), names)
-        index = st.sampled_from(("i", "i", "i-1", "1", "LEN"))
-        attribute = st.builds(Attribute, st.just(variable.name), names, index)
-        aggregate = st.builds(
-            Aggregate,
-            st.sampled_from(AGGREGATES),
-            st.just(variable.name),
-            names,
-            st.booleans(),
-        )
-        length = st.just(Length(variable.name))
-        counted = st.builds(
-            Aggregate, st.just("count"), st.just(variable.name), st.none(), st.booleans()
-        )
-        return st.one_of(attribute, attribute, attribute, aggregate, length, counted)
-
-    return st.sampled_from(variables).flatmap(of)
-
-
-def values(variables: list[Variable], wide: bool = False) -> st.SearchStrategy[Expression]:
-    """Numbers, attributes, and sums and products of them; everything else if `wide`."""
-    small = st.one_of(st.integers(0, 3).map(Literal), st.integers(0, 3).map(Literal))
-    leaves = st.one_of(references(variables, wide), references(variables, wide), small)
-    if wide:
-        leaves = st.one_of(leaves, literals())
-    return st.recursive(
-        leaves,
-        lambda inner: st.one_of(
-            st.builds(Arithmetic, st.sampled_from("+-*/%"), inner, inner),
-            inner.map(_negative),
-            *([st.builds(Call, st.just("steep"), st.lists(inner, max_size=2).map(tuple))] * wide),
-        ),
-        max_leaves=4 if wide else 2,
-    )
-
-
-def _negative(node: Expression) -> Expression:
-    """`-x` as the parser has it: minus a number is a number."""
-    if isinstance(node, Literal) and type(node.value) in (int, float):
-        return Literal(-node.value)  # type: ignore[operator]
-    return Negative(node)
 
 
 def literals() -> st.SearchStrategy[Expression]:
@@ -352,14 +371,21 @@ def literals() -> st.SearchStrategy[Expression]:
     )
 
 
+LITERALS = literals()
+PLAIN = st.sampled_from(("x", "x", "x", "k"))
+ODD = st.one_of(
+    st.sampled_from(("x", "price", "tag_id")),
+    st.sampled_from(
+        "where AND Seq within `x `` ``x 1x é i LEN len s end hour count all event non_overlap x-y "
+        "a.b [] ' -- skip_till_next_match unbounded timestamp true IN not".split()
+    ),
+    st.sampled_from(("a b", " ", "a\nb")),
+    st.text(min_size=1, max_size=3),
+)
+
+
 def _names(wide: bool) -> st.SearchStrategy[str]:
-    plain = st.sampled_from(("x", "price", "tag_id"))
-    if not wide:
-        return plain
-    odd = ("where", "AND", "Seq", "within", "a b", "`", "``x", "1x", "é", "i", "LEN", "len", "s")
-    more = ("end", "hour", "count", "all", "event", "non_overlap", "x-y", "a.b", "[]", "'", "--")
-    strategy = ("skip_till_next_match", "unbounded", "timestamp", "true", "IN", "not")
-    return st.one_of(plain, st.sampled_from(odd + more + strategy), st.text(min_size=1, max_size=3))
+    return ODD if wide else PLAIN
 
 
 @st.composite
@@ -367,9 +393,6 @@ def _returns(draw: st.DrawFn, variables: list[Variable]) -> Returns | None:
     present = [variable for variable in variables if not variable.negated]
     if not present or draw(st.booleans()):
         return None
-    attributes = draw(
-        st.lists(
-            st.tuples(_names(True), values(present, wide=True)), max_size=3, unique_by=lambda p: p[0]
-        )
-    )
-    return Returns(draw(_names(True)), tuple(attributes))
+    names = draw(st.lists(ODD, max_size=3, unique=True))
+    attributes = tuple((name, _value(draw, present, wide=True)) for name in names)
+    return Returns(draw(ODD), attributes)

@@ -96,7 +96,7 @@ def test_an_unknown_engine_is_named_with_the_known_ones():
 
 
 def test_an_engine_that_does_not_take_a_pattern_names_one_that_does():
-    with pytest.raises(cep.UnsupportedError, match="no Kleene closure.*'naive'"):
+    with pytest.raises(cep.UnsupportedError, match=r"no Kleene closure.*'naive'"):
         cep.match("PATTERN SEQ(A+ a[]) WITHIN 9", stream("a1"), engine="eager")
 
 
@@ -144,9 +144,7 @@ def test_eager_keeps_the_prefixes_of_lazy_section_1():
 
 
 def test_eager_needs_ten_thousand_evaluations_where_one_c_ends_all():
-    events = quotes(
-        *[("a", 1)] * 100, *[("b", 50)] * 99, ("b", 2), ("c", 3)
-    )
+    events = quotes(*[("a", 1)] * 100, *[("b", 50)] * 99, ("b", 2), ("c", 3))
     counters = cep.match(EXAMPLE, events, engine="eager").counters
     assert counters["evaluations"] == 100 + 100 * 100 + 100 * 100
     assert counters["peak_runs"] == 1 + 100 + 100 * 100

@@ -285,7 +285,9 @@ def test_events_are_reused():
 
 
 def test_non_overlap_starts_after_the_previous_match_completes():
-    check("PATTERN SEQ(A a, B b) WITHIN 9 OUTPUT non_overlap", "a1 a2 b1 b2 a3 b3", "a1|b1", "a3|b3")
+    check(
+        "PATTERN SEQ(A a, B b) WITHIN 9 OUTPUT non_overlap", "a1 a2 b1 b2 a3 b3", "a1|b1", "a3|b3"
+    )
 
 
 def test_non_overlap_is_per_partition():

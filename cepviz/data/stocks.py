@@ -37,12 +37,12 @@ def stock_ticks(
     to come, and the lengths are the paper's. The benchmarks use that.
 
     >>> stock_ticks(1000, seed=7)[0]
-    e0 STOCK symbol=2 price=626 volume=686 at 0
+    e0 STOCK symbol=2 price=233 volume=532 at 0
     """
     import pandas as pd
 
     if n < 1 or symbols < 1:
-        raise CepError(f"a ticker needs at least one event and symbol, not n={n}, symbols={symbols}")
+        raise CepError(f"n and symbols must be 1 or more, not n={n}, symbols={symbols}")
     if not 0 <= p <= 1:
         raise CepError(f"p is the probability of a rise, from 0 to 1, not {p}")
     random = np.random.default_rng(seed)

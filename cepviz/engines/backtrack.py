@@ -19,8 +19,8 @@ from cepviz.events import Event
 class PrivateBuffer(SharedBuffer):
     """Cells of one run at a time: nothing to share, so nothing is kept in stacks."""
 
-    def put(self, stack: int, event: Event) -> tuple[Cell, bool]:
-        return Cell(event, stack), True
+    def put(self, stack: int, event: Event, mark: int | float) -> tuple[Cell, bool]:
+        return Cell(event, stack, mark), True
 
 
 class Lane:
@@ -57,7 +57,7 @@ class Backtracking(Automaton):
             self.starts.append((event, key))
         self.drive(lane, key, event)
 
-    def expire(self, event: Event) -> None:
+    def expire(self, event: Event, edge: int | float) -> None:
         """Ends the runs of partitions that have no event of their own to end them."""
         fits = self.engine.fits
         intervals = self.engine.intervals
@@ -103,8 +103,7 @@ class Backtracking(Automaton):
                 self.advance(run, event, kept)
                 lane.run = kept[0] if kept else None
                 lane.postponed += [(other, lane.index) for other in reversed(kept[1:])]
-        engine.live += len(lane)
-        engine.counters.peak_runs = max(engine.counters.peak_runs, engine.live)
+        engine.alive(len(lane), now)
         if not lane and lane.start >= len(lane.events):
             del self.lanes[key]
 
@@ -125,7 +124,7 @@ class Backtracking(Automaton):
         if lane.furthest:
             self.engine.counters.reprocessed += 1
         lane.furthest = max(lane.furthest, 1)
-        lane.run = self.start(event, key)
+        lane.run = self.start(event, key) if event.type == self.first_type else None
         if lane.run is not None and self.engine.window is not None:
             self.starts.pop()  # `read` has noted every event already
         return True

@@ -88,10 +88,30 @@ def before(first: Event, second: Event) -> bool:
     return first.end < second.start
 
 
+def partition_key(names: Sequence[str], schema: Schema) -> Callable[[Event], Any]:
+    """The function that gives an event's partition by `[attr]`; None if it is in none."""
+    sure = all(schema.attributes.get(name) in ("number", "string", "bool") for name in names)
+    if len(names) == 1 and sure:
+        (name,) = names
+        return lambda event: event.attributes.get(name)
+
+    def key(event: Event) -> Any:
+        values = tuple([event.get(name) for name in names])
+        if None in values:
+            return None
+        try:
+            hash(values)
+        except TypeError:  # a list, say
+            return repr(values)
+        return values
+
+    return key
+
+
 class Match:
     """Events that satisfy a pattern: each variable with its event, or events if it is Kleene."""
 
-    __slots__ = ("bindings", "completed", "_returns", "_schema")
+    __slots__ = ("_returns", "_schema", "bindings", "completed")
 
     def __init__(
         self,
@@ -257,7 +277,7 @@ class Engine:
         if event.start != event.end and not self.takes_intervals:
             raise StreamError(
                 f"{event.label} is an interval, and the engine {self.name} orders events by "
-                "position alone: use engine='naive'"
+                "position alone: use engine='sase' or 'naive'"
             )
         self.latest = event
         self.counters.events += 1

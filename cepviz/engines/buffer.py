@@ -7,8 +7,8 @@ is read by following, from the last event, the pointers with compatible versions
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable
+from bisect import bisect_right
+from operator import attrgetter
 
 from cepviz.events import Event
 
@@ -32,11 +32,12 @@ def shown(version: Version) -> str:
 class Cell:
     """An event in a stack, with its predecessor pointers."""
 
-    __slots__ = ("event", "links", "stack")
+    __slots__ = ("event", "links", "mark", "stack")
 
-    def __init__(self, event: Event, stack: int):
+    def __init__(self, event: Event, stack: int, mark: int | float):
         self.event = event
         self.stack = stack
+        self.mark = mark
         self.links: list[tuple[Version, Cell | None]] = []
 
     def previous(self, version: Version) -> tuple[Version, Cell | None]:
@@ -51,15 +52,23 @@ class SharedBuffer:
     """One stack of cells for each state."""
 
     def __init__(self, stacks: int):
-        self.stacks: list[list[Cell]] = [[] for _ in range(stacks)]
+        self._cells: list[list[Cell]] = [[] for _ in range(stacks)]
+        #: How many cells at the bottom of each stack are gone: they are removed in large pieces.
+        self._gone = [0] * stacks
         self.size = 0
 
-    def put(self, stack: int, event: Event) -> tuple[Cell, bool]:
-        """The cell of the newest event in a stack, and whether it had to be made."""
-        cells = self.stacks[stack]
+    @property
+    def stacks(self) -> list[list[Cell]]:
+        """The cells of each stack, oldest first."""
+        return [cells[gone:] for cells, gone in zip(self._cells, self._gone, strict=True)]
+
+    def put(self, stack: int, event: Event, mark: int | float) -> tuple[Cell, bool]:
+        """The cell of the newest event on a stack, and whether it is new. `mark` is its place in
+        the window: its time, or its position if the window counts events."""
+        cells = self._cells[stack]
         if cells and cells[-1].event is event:
             return cells[-1], False
-        cell = Cell(event, stack)
+        cell = Cell(event, stack, mark)
         cells.append(cell)
         self.size += 1
         return cell, True
@@ -70,25 +79,30 @@ class SharedBuffer:
         cells = []
         while cell is not None and cell is not until:
             cells.append(cell)
-            version, cell = cell.previous(version)
+            links = cell.links
+            version, cell = links[0] if len(links) == 1 else cell.previous(version)
         return cells
 
-    def prune(self, expired: Callable[[Event], bool], release: bool) -> list[tuple[int, list[Cell]]]:
-        """Takes events that left the window off every stack; binary search finds how many.
+    def prune(self, edge: int | float, release: bool) -> list[tuple[int, list[Cell]]]:
+        """Takes events marked up to `edge` off every stack; binary search finds how many.
 
         With `release` their pointers are cleared: no live run reaches that far, and a chain of
         dead cells would otherwise keep the whole past in memory.
         """
-        gone = []
-        for number, cells in enumerate(self.stacks):
-            if not cells or not expired(cells[0].event):
+        pruned = []
+        for stack, cells in enumerate(self._cells):
+            gone = self._gone[stack]
+            if len(cells) == gone or cells[gone].mark > edge:
                 continue
-            cut = bisect_left(cells, True, key=lambda cell: not expired(cell.event))
-            out = cells[:cut]
-            del cells[:cut]
-            self.size -= cut
+            cut = bisect_right(cells, edge, gone, key=attrgetter("mark"))
+            out = cells[gone:cut]
+            self.size -= len(out)
             if release:
                 for cell in out:
                     cell.links.clear()
-            gone.append((number, out))
-        return gone
+            if cut * 2 > len(cells):
+                del cells[:cut]
+                cut = 0
+            self._gone[stack] = cut
+            pruned.append((stack, out))
+        return pruned

@@ -54,7 +54,6 @@ class Eager(Engine):
         super().__init__(*arguments, **keywords)
         (self.branch,) = self.pattern.branches
         self.names = [variable.name for variable in self.branch.variables]
-        places = {name: f"m[{index}]" for index, name in enumerate(self.names)}
         # An event is a candidate for a variable by its type and its own predicates; the edge
         # condition is then what relates it to the events in the match buffer.
         self.own = [
@@ -66,7 +65,7 @@ class Eager(Engine):
             for name in self.names
         ]
         self.relates = [
-            predicate(tests, {**places, name: "e"}, candidate=name, failed=self.failed)
+            predicate(tests, self.places(name), candidate=name, failed=self.failed)
             for name, tests in zip(self.names, self.conditions, strict=True)
         ]
         # The last state first, so that no instance takes the same event twice.
@@ -78,6 +77,11 @@ class Eager(Engine):
         self.families: deque[Event] = deque()
         self.live = self.counters.runs = self.counters.peak_runs = 1  # the empty one at q1
         self.initial = Instance((), "0")
+
+    def places(self, name: str) -> dict[str, str]:
+        """Where an edge's predicate finds its events: in the match buffer, and the newest."""
+        held = self.names[: self.names.index(name)]
+        return {other: f"m[{index}]" for index, other in enumerate(held)} | {name: "e"}
 
     @property
     def graph(self) -> Graph:
@@ -151,9 +155,7 @@ class Eager(Engine):
         self.watch_test(instance, state, event, False)
         here = f"q{state + 1}"
         held = self.held(instance)
-        self.emit(
-            Move(instance.name, event.label, "ignore", f"ignore at {here}", here, here, held)
-        )
+        self.emit(Move(instance.name, event.label, "ignore", f"ignore at {here}", here, here, held))
 
     def watch_take(self, instance: Instance, copy: Instance, state: int, event: Event) -> None:
         assert self.emit is not None
@@ -171,9 +173,7 @@ class Eager(Engine):
         tests = [explain(c, bound) for c in self.branch.placed(name, "begin")]
         shown = f"q{state + 1}"
         self.emit(
-            Test(
-                instance.name, event.label, shown, f"take {name}", "take", tuple(tests), passed
-            )
+            Test(instance.name, event.label, shown, f"take {name}", "take", tuple(tests), passed)
         )
 
     def watch_expiry(self, instance: Instance, state: int, event: Event) -> None:

@@ -134,7 +134,12 @@ class Naive(Engine):
         live = self.runs
         self.runs = []
         for branch in self.pattern.branches:
-            moved = [held for known, old in live if known is branch for held in self.move(branch, old, event)]
+            moved = [
+                held
+                for known, old in live
+                if known is branch
+                for held in self.move(branch, old, event)
+            ]
             for held in [*moved, *self.begin(branch, {}, event)]:
                 variable = branch.variables[len(held) - 1]
                 closed = len(held) == len(branch.variables) and _latest(held) is event

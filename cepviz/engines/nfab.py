@@ -6,6 +6,7 @@ them, so that a picture can show the automaton after any of them (the paper's Fi
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -102,7 +103,7 @@ class Nfa:
         self.states = _states(branch)
         self.columns = _columns(branch)
         self.empty: Values = (None,) * len(self.columns)
-        kleene = frozenset(v.name for v in branch.variables if v.kleene)
+        kleene = self.kleene = frozenset(v.name for v in branch.variables if v.kleene)
         # With runs hashed by key, the equivalence tests hold for every run an event meets.
         known = frozenset(branch.equivalences) if hashed else frozenset()
 
@@ -162,7 +163,7 @@ def _states(branch: Branch) -> list[NfaState]:
         else:
             states.append(NfaState(name, len(states), variable, False))
             firsts.append(states[-1])
-    for state, following in zip(states, states[1:], strict=False):
+    for state, following in itertools.pairwise(states):
         state.next = following
     for state in states:
         later = [first for first in firsts if first.index > state.index]
@@ -215,11 +216,11 @@ def _columns(branch: Branch) -> list[Column]:
     for variable in branch.variables:
         for action in ("begin", "take", "proceed"):
             for conjunct in branch.placed(variable.name, action):
-                columns.update(
-                    dict.fromkeys(_needs(conjunct, variable.name, action, branch))
-                )
+                columns.update(dict.fromkeys(_needs(conjunct, variable.name, action, branch)))
     order = [variable.name for variable in branch.variables]
-    return sorted(columns, key=lambda column: (order.index(column.variable), column.operation != "set"))
+    return sorted(
+        columns, key=lambda column: (order.index(column.variable), column.operation != "set")
+    )
 
 
 #: How each operation changes with a further value x, which is not missing.
@@ -234,9 +235,7 @@ GROWTH = {
 START = {"sum": "0", "count": "0", "min": "None", "max": "None", "first": "None", "final": "None"}
 
 
-def _update(
-    columns: list[Column], variable: str, first: bool
-) -> Callable[[Event, Values], Values]:
+def _update(columns: list[Column], variable: str, first: bool) -> Callable[[Event, Values], Values]:
     """The function that moves the value vector when an event is selected for a variable."""
     cells = []
     constants: dict[str, Any] = {"BROKEN": BROKEN}

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from operator import attrgetter
 from typing import Any
 
-from cepviz.engines.base import Engine, Match, before, events_of
+from cepviz.engines.base import Engine, Match, before, events_of, partition_key
 from cepviz.events import Event
 from cepviz.language.compile import predicate
 from cepviz.language.pattern import STRICT, Branch, Negation
 
 Held = Mapping[str, Event | tuple[Event, ...]]
-Key = tuple[Any, ...]
+Key = Any  # a partition: whatever `partition_key` gives
 
 
 class Absence:
@@ -116,6 +116,7 @@ class Output:
         on_match: Callable[[Key, int], None] | None = None,
     ):
         self.engine = engine
+        self.partition = partition_key(engine.pattern.same, engine.schema)
         self.absences = {
             id(branch): [Absence(negation, branch, engine) for negation in branch.negations]
             for branch in branches
@@ -139,10 +140,6 @@ class Output:
     def idle(self) -> bool:
         """Whether events do not concern it: nothing is negated, nothing is held back."""
         return not self.all and self.overlap and not self.several
-
-    def partition(self, event: Event) -> Key:
-        """The partition of an event for the purposes of output and negation."""
-        return tuple(event.get(name) for name in self.engine.pattern.same)
 
     # ---- the stream ----
 

@@ -1,13 +1,13 @@
 """`sase`: the NFA^b engine of SASE+, with the shared versioned buffer and three algorithms.
 
-*basic* moves every run at every event (5.2.1). *merging* also joins runs that would do the same from
-here on (5.2.2). *backtrack* follows one run at a time and reads events again (5.2.3).
+*basic* moves every run at every event (5.2.1). *merging* also joins runs that would do the same
+from here on (5.2.2). *backtrack* follows one run at a time and reads events again (5.2.3).
 
 Versions. The paper numbers a run by its splits at each state and tells ancestors by the last digit.
 That is enough while a state splits a run in one way only. Under skip_till_any_match a run at a[i]
 splits into one that takes and one that ignores, both stay, and both split again: a tree inside one
-state, which growing last digits cannot tell apart. There, each selection gets a digit of its own, so
-that the ancestors of a run are exactly the prefixes of its version. And where a run that ignores
+state, which growing last digits cannot tell apart. There, each selection gets a digit of its own,
+so that the ancestors of a run are exactly the prefixes of its version. And where a run that ignores
 its closer splits again before it selects anything, its children are told apart by their own last
 digit (1.0.0, 1.0.1): growing the parent's would make it a stranger to its own pointers. The rule of
 compatibility itself stays as printed.
@@ -90,6 +90,7 @@ class Automaton:
         self.starts: deque[tuple[Event, Key]] = deque()
         self.begun = 0
         self.blank = Run(self, (0,), self.nfa.states[0], None, self.nfa.empty)  # type: ignore[arg-type]
+        self.first_type = self.nfa.states[0].type
         self.any = engine.pattern.strategy == ANY
         self.next = engine.pattern.strategy == NEXT
 
@@ -107,19 +108,18 @@ class Automaton:
                 kept = self.merge(kept, event)
             if kept:
                 self.runs[key] = kept
-                self.engine.live += len(kept)
+                self.engine.alive(len(kept), event)
             else:
                 del self.runs[key]
-        run = self.start(event, key)
-        if run is not None:
-            self.runs.setdefault(key, []).append(run)
-            self.engine.live += 1
+        if self.first_type == event.type:
+            started = self.start(event, key)
+            if started is not None:
+                self.runs.setdefault(key, []).append(started)
+                self.engine.alive(1, event)
 
     def start(self, event: Event, key: Key) -> Run | None:
         """A new run, if the event can begin one; None if not or if it is complete already."""
         first = self.nfa.states[0]
-        if first.type != event.type:
-            return None
         engine = self.engine
         engine.counters.evaluations += 1
         able = first.begin is None or first.begin(event, self.blank)
@@ -159,21 +159,22 @@ class Automaton:
         if not (take or go):
             if ignore:
                 kept.append(run)
-                if engine.emit is not None and (type == state.type or (target and target.type == type)):
+                if engine.emit is not None and (
+                    type == state.type or (target and target.type == type)
+                ):
                     self.tell_move(run, event, "ignore", state, state)
             else:
                 self.drop(run, "contiguity", event)
             return
         engine.counters.runs += take + go + ignore - 1
         if self.any:
-            for wanted, moved in ((go, self.begin), (take, self.take)):
-                if wanted:
+            for wanted, to, moved in ((go, target, self.begin), (take, state, self.take)):
+                if wanted and to is not None:
                     run.splits += 1
                     child = run.child((*run.version, run.splits))
                     if engine.emit is not None:
                         self.tell_spawn(run, child, event, take, go, ignore)
-                    goes = moved(child, target if moved == self.begin else state, event, child.version)  # type: ignore[arg-type]
-                    if goes:
+                    if moved(child, to, event, child.version):
                         kept.append(child)
             kept.append(run)
             return
@@ -234,9 +235,12 @@ class Automaton:
         return True
 
     def select(self, run: Run, state: NfaState, event: Event) -> None:
-        cell, made = self.buffer.put(state.index, event)
-        cell.links.append((run.version, run.cell))
         engine = self.engine
+        mark = event.position if engine.by_count else event.end
+        cell, made = self.buffer.put(state.index, event, mark)
+        cell.links.append((run.version, run.cell))
+        if made:
+            engine.held(1, event)
         if engine.emit is not None:
             if made:
                 engine.emit(Put(state.name, event.label))
@@ -266,7 +270,10 @@ class Automaton:
             engine.compressed.add(self, run.cell, run.version, run.own, run.joined, event)
             return
         for path in self.paths(run.cell, run.version, run.own, run.joined, event):
-            engine.output.candidate(self.origin, self.held(path), event, run.name)
+            if engine.judging:
+                engine.output.candidate(self.origin, self.held(path), event, run.name)
+            else:
+                engine.found(self.held(path), event, run.name)
 
     def drop(self, run: Run, reason: str, event: Event, detail: str = "") -> None:
         if self.engine.emit is not None:
@@ -296,19 +303,26 @@ class Automaton:
         """How many matches `paths` would give."""
         fits = self.engine.fits
         return fits(own, event) + sum(
-            self.count(inner_own, inner_joined, event) for _, _, _, inner_own, inner_joined in joined
+            self.count(inner_own, inner_joined, event)
+            for _, _, _, inner_own, inner_joined in joined
         )
 
     def held(self, path: list[Cell]) -> dict[str, Any]:
         """Cells, last first, as bindings."""
         held: dict[str, Any] = {}
-        for cell in reversed(path):
-            variable = self.nfa.states[cell.stack].variable
-            if variable.kleene:
-                held.setdefault(variable.name, []).append(cell.event)
-            else:
-                held[variable.name] = cell.event
-        return {n: tuple(bound) if isinstance(bound, list) else bound for n, bound in held.items()}
+        stack, bound = -1, []
+        for cell in path:
+            if cell.stack != stack:
+                stack = cell.stack
+                variable = self.nfa.states[stack].variable
+                # The stacks of p[1] and p[i] hold one list between them.
+                bound = held.setdefault(variable.name, [])
+            bound.append(cell.event)
+        kleene = self.nfa.kleene
+        return {
+            name: tuple(reversed(events)) if name in kleene else events[0]
+            for name, events in held.items()
+        }
 
     # ---- merging (5.2.2) ----
 
@@ -342,25 +356,25 @@ class Automaton:
 
     # ---- the window ----
 
-    def expire(self, event: Event) -> None:
+    def expire(self, event: Event, edge: int | float) -> None:
         """Drops runs whose first event left the window, and prunes the buffer (5.3)."""
-        fits = self.engine.fits
-        starts = self.starts
-        if self.engine.intervals:  # the first to end need not be the first to have started
-            gone = [(first, key) for first, key in starts if not fits(first, event)]
-            self.starts = deque(pair for pair in starts if fits(pair[0], event))
-            for _, key in gone:
+        engine = self.engine
+        if engine.intervals:  # the first to end need not be the first to have started
+            late = [key for first, key in self.starts if not engine.fits(first, event)]
+            self.starts = deque(pair for pair in self.starts if engine.fits(pair[0], event))
+            for key in dict.fromkeys(late):
                 self.expire_key(key, event)
         else:
-            while starts and not fits(starts[0][0], event):
-                self.expire_key(starts.popleft()[1], event)
-        release = self.engine.compressed is None
-        pruned = self.buffer.prune(lambda old: not fits(old, event), release)
-        if self.engine.emit is not None:
-            for stack, cells in pruned:
-                labels = tuple(cell.event.label for cell in cells)
+            while self.starts and not engine.fits(self.starts[0][0], event):
+                self.expire_key(self.starts.popleft()[1], event)
+        before_it = self.buffer.size
+        pruned = self.buffer.prune(edge, engine.compressed is None)
+        engine.held(self.buffer.size - before_it, event)
+        if engine.emit is not None:
+            for stack, gone in pruned:
+                labels = tuple(cell.event.label for cell in gone)
                 name = self.nfa.states[stack].name
-                self.engine.emit(Prune(name, labels, f"the window has passed at {event.label}"))
+                engine.emit(Prune(name, labels, f"the window has passed at {event.label}"))
 
     def expire_key(self, key: Key, event: Event) -> None:
         live = self.runs.get(key)
@@ -481,6 +495,7 @@ class Sase(Engine):
         self.hashed = bool(self.pattern.same) and self.pattern.strategy != STRICT
         self.intervals = False
         self.live = 0
+        self.buffered = 0
         self.automata = [
             self.automaton(sequence, branch)
             for branch in self.pattern.branches
@@ -488,8 +503,9 @@ class Sase(Engine):
         ]
         self.output = Output(self, self.pattern.branches, self.drop_overlapping)
         self.output.in_order = algorithm != "backtrack"
+        self.judging = not self.output.idle
         self.compressed = Compressed(self) if compressed else None
-        if compressed and (not self.output.idle or algorithm == "backtrack"):
+        if compressed and (self.judging or algorithm == "backtrack"):
             raise CepError(
                 "compressed output is the buffer itself: it has no place for NOT, OR, T*, "
                 "OUTPUT non_overlap or backtracking; leave compressed out"
@@ -512,37 +528,40 @@ class Sase(Engine):
     def read(self, event: Event) -> None:
         if event.start != event.end:
             self.intervals = True
-        output = self.output
-        if not output.idle:
-            output.note(event)
+        if self.judging:
+            self.output.note(event)
         if self.window is not None:
+            edge = (event.position if self.by_count else event.end) - self.window
             for automaton in self.automata:
-                automaton.expire(event)
-            if output.all:
+                if automaton.starts or automaton.buffer.size:
+                    automaton.expire(event, edge)
+            if self.output.all:
                 oldest = self.earliest(event)
-                output.prune(lambda old: not self.fits(old, oldest))
+                self.output.prune(lambda old: not self.fits(old, oldest))
         key: Key = ()
         if self.hashed:
-            key = tuple([event.get(name) for name in self.pattern.same])
-            if None in key:
+            key = self.output.partition(event)
+            if key is None:  # the event is in no partition, so no run can take it
                 return
-            try:
-                hash(key)
-            except TypeError:
-                key = (repr(key),)
         for automaton in self.automata:
             automaton.read(event, key)
-        if not output.overlap:
-            output.settle_order(None if output.in_order else self.earliest(event))
-        counters = self.counters
-        if self.live > counters.peak_runs:
-            counters.peak_runs = self.live
-            if self.live > self.budget.runs:
+        if not self.output.overlap:
+            self.output.settle_order(None if self.output.in_order else self.earliest(event))
+
+    def alive(self, runs: int, event: Event | None) -> None:
+        """Counts live runs, against the budget."""
+        self.live += runs
+        if self.live > self.counters.peak_runs:
+            self.counters.peak_runs = self.live
+            if self.live > self.budget.runs and event is not None:
                 self.stop("runs", event)
-        buffered = sum([automaton.buffer.size for automaton in self.automata])
-        if buffered > counters.peak_buffered:
-            counters.peak_buffered = buffered
-            if buffered > self.budget.buffered:
+
+    def held(self, events: int, event: Event) -> None:
+        """Counts buffered events, against the budget."""
+        self.buffered += events
+        if self.buffered > self.counters.peak_buffered:
+            self.counters.peak_buffered = self.buffered
+            if self.buffered > self.budget.buffered:
                 self.stop("buffered", event)
 
     def earliest(self, event: Event) -> Event:
@@ -570,7 +589,12 @@ def joined(graphs: Sequence[Graph]) -> Graph:
     for number, graph in enumerate(graphs, 1):
         states += [replace(state, name=f"{number}:{state.name}") for state in graph.states]
         edges += [
-            replace(e, name=f"{number}:{e.name}", source=f"{number}:{e.source}", target=f"{number}:{e.target}")
+            replace(
+                e,
+                name=f"{number}:{e.name}",
+                source=f"{number}:{e.source}",
+                target=f"{number}:{e.target}",
+            )
             for e in graph.edges
         ]
     return Graph(tuple(states), tuple(edges), graphs[0].kind)

@@ -19,7 +19,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-from cepviz.errors import PatternError
+from cepviz.errors import CepError, PatternError, UnsupportedError
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.expressions import (
     Aggregate,
     All,
@@ -616,13 +617,17 @@ def Kleene(variable: Any, optional: bool = False) -> Draft:
     return Draft(KleeneNode(atom, optional))
 
 
-def as_pattern(given: str | Pattern | Draft) -> Pattern:
+def as_pattern(given: Any) -> Pattern:
     """The pattern that a text, a draft or a pattern stands for."""
+    if isinstance(given, str):
+        given = parse(given)
     if isinstance(given, Draft):
         return given.pattern
     if isinstance(given, Pattern):
         return given
-    return parse(given)
+    if isinstance(given, ContextQuery):
+        raise UnsupportedError("a CONTEXT query is read and printed, but no engine runs it yet")
+    raise CepError(f"a pattern is text or a Pattern, not {type(given).__name__}")
 
 
 def _parts(operator: str, parts: tuple[Any, ...]) -> tuple[Structure, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cepviz.errors import PatternError, one_of
-from cepviz.language.parser import parse
+from cepviz.language.build import Draft, as_pattern
 from cepviz.language.pattern import Pattern
 
 
@@ -19,7 +19,7 @@ class Chain:
         return "\n\n".join(map(str, self.queries))
 
 
-def chain(*queries: Pattern | str) -> Chain:
+def chain(*queries: Pattern | Draft | str) -> Chain:
     """Joins queries so that the composite events of one are events for the next.
 
     A composite event has the type and attributes of its RETURN, and lasts from the first to the
@@ -29,12 +29,12 @@ def chain(*queries: Pattern | str) -> Chain:
     >>> rises = "PATTERN SEQ(A a, A b) WHERE a.x < b.x WITHIN 5 RETURN Rise(top = b.x)"
     >>> both = cep.chain(rises, "PATTERN SEQ(Rise r, B b) WHERE b.x > r.top WITHIN 9")
     >>> s = cep.Stream.from_records(
-    ...     {"type": t, "time": i, "x": x} for i, (t, x) in enumerate(["A1", "A2", "B3"])
+    ...     {"type": t, "time": i, "x": int(x)} for i, (t, x) in enumerate(["A1", "A2", "B3"])
     ... )
     >>> cep.match(both, s)[0].ids
     {'r': 'Rise#1', 'b': 2}
     """
-    read = tuple(parse(query) if isinstance(query, str) else query for query in queries)
+    read = tuple(map(as_pattern, queries))
     if not read:
         raise PatternError("a chain needs at least one query")
     returned: list[str] = []

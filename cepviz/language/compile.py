@@ -67,7 +67,7 @@ def written(
     body = " and ".join(tests) or "True"
     source = (
         "def predicate(e, m):\n"
-        f"    {writer.prelude}\n"
+        f"    {writer.prelude if 'V[' in body else 'pass'}\n"
         "    try:\n"
         f"        return {body}\n"
         "    except Exception:\n"
@@ -125,7 +125,10 @@ class Writer:
         return f"{{{', '.join(pairs)}}}"
 
     def conjunct(self, conjunct: Expression) -> str:
-        others = sorted(per_element(conjunct) - {self.candidate})
+        candidate = self.candidate
+        if self.first and candidate in self.kleene and looks_back(conjunct, str(candidate)):
+            return "True"  # it holds from the second element on
+        others = sorted(per_element(conjunct) - {candidate})
         if any(looks_back(conjunct, name) for name in others):
             return f"holds({self.constant(conjunct)}, bindings(e, m))"
         written = self.truth(conjunct)
@@ -178,7 +181,8 @@ class Writer:
         if isinstance(node, In):
             options = [self.value(option, leaves) for option in tuple(node.children())[1:]]
             word = "not in" if node.negated else "in"
-            return f"({self.value(node.operand, leaves)} {word} ({', '.join(options)},))"
+            listed = "".join(f"{option}, " for option in options)
+            return f"({self.value(node.operand, leaves)} {word} ({listed}))"
         if isinstance(node, Between):
             # As leaves, all three are computed even where the first comparison decides.
             operand, low, high = (

@@ -219,9 +219,7 @@ def explain(
 
     verdict = truth(conjunct, bindings, at, failed)
     shown = tuple((name, plain(found)) for name, found in seen.items())
-    return Tested(
-        str(conjunct), _said(conjunct, bindings, at), verdict, shown, "; ".join(notes)
-    )
+    return Tested(str(conjunct), _said(conjunct, bindings, at), verdict, shown, "; ".join(notes))
 
 
 def _said(node: Expression, bindings: Bindings, at: Mapping[str, int]) -> str:

@@ -1,4 +1,4 @@
-"""The parts a predicate is made of: immutable values that print as the text they were parsed from."""
+"""The parts a predicate is made of: immutable values that print as the text they came from."""
 
 from __future__ import annotations
 
@@ -10,8 +10,11 @@ from typing import Any
 Place = tuple[int, int, int]  # line, column (both from 1) and width in the text a node came from
 
 KEYWORDS = frozenset(
-    "pattern where within return output seq and or not in between like true false timestamp".split()
-)
+    (
+        "pattern", "where", "within", "return", "output", "seq", "and", "or", "not", "in",
+        "between", "like", "true", "false", "timestamp",
+    )
+)  # fmt: skip
 AGGREGATES = ("count", "sum", "min", "max", "avg", "first", "last")
 
 #: Every way to write a unit of time, and the word that is printed back.
@@ -89,7 +92,9 @@ class Expression:
     def variables(self) -> frozenset[str]:
         """The pattern variables this expression speaks of."""
         return frozenset(
-            node.variable for node in self.walk() if isinstance(node, Attribute | Length | Aggregate)
+            node.variable
+            for node in self.walk()
+            if isinstance(node, Attribute | Length | Aggregate)
         )
 
     def _inner(self, child: Expression, least: int) -> str:
@@ -262,8 +267,10 @@ class In(Expression):
     binding = 4
 
     def __str__(self) -> str:
-        named = isinstance(self.options, Symbol)
-        shown = self.options if named else f"({', '.join(map(str, self.options))})"
+        if isinstance(self.options, Symbol):
+            shown = str(self.options)
+        else:
+            shown = f"({', '.join(map(str, self.options))})"
         return f"{self._inner(self.operand, 5)} {'NOT ' * self.negated}IN {shown}"
 
 

@@ -58,7 +58,6 @@ def find_function(name: str) -> Function:
     return FUNCTIONS[name]
 
 
-@function(name="Corr")
 def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
     """Pearson's correlation of two equally long histories; None where one of them is constant.
 
@@ -77,3 +76,6 @@ def correlation(left: Sequence[float], right: Sequence[float]) -> float | None:
         product += x * y
     spread = square_left * square_right
     return product / math.sqrt(spread) if spread > 0 else None
+
+
+function(correlation, name="Corr")

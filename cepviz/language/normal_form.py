@@ -28,11 +28,8 @@ MOST_CLAUSES = 64
 
 def conjuncts(expression: Expression) -> tuple[Expression, ...]:
     """The conjuncts of a condition in the order of its text, each once, trivial ones left out."""
-    clauses: list[Expression] = []
-    for clause in _clauses(_push_not(expression, False)):
-        if clause not in clauses and clause != Literal(True):
-            clauses.append(clause)
-    return tuple(clauses)
+    clauses = dict.fromkeys(_clauses(_push_not(expression, False)))
+    return tuple(clause for clause in clauses if clause != Literal(True))
 
 
 def _push_not(node: Expression, negated: bool) -> Expression:
@@ -54,12 +51,12 @@ def _push_not(node: Expression, negated: bool) -> Expression:
 
 
 def _flat(kind: type[All] | type[Either], parts: tuple[Expression, ...]) -> Expression:
-    flat: list[Expression] = []
-    for part in parts:
-        for inner in part.parts if isinstance(part, kind) else (part,):
-            if inner not in flat:
-                flat.append(inner)
-    return flat[0] if len(flat) == 1 else kind(tuple(flat))
+    flat = tuple(
+        dict.fromkeys(
+            inner for part in parts for inner in (part.parts if isinstance(part, kind) else (part,))
+        )
+    )
+    return flat[0] if len(flat) == 1 else kind(flat)
 
 
 def _clauses(node: Expression) -> list[Expression]:

@@ -203,7 +203,8 @@ class Builder(lark.Transformer[lark.Token, Any]):
         )
 
     def in_list(self, operand: Expression, no: Any, word: Any, *options: Any) -> Expression:
-        return In(operand, options, no is not None, place=place_of(word))
+        given = tuple(option for option in options if option is not None)
+        return In(operand, given, no is not None, place=place_of(word))
 
     def in_set(self, operand: Expression, no: Any, word: Any, name: lark.Token) -> Expression:
         options = Symbol(str(name), place=place_of(name))
@@ -213,7 +214,7 @@ class Builder(lark.Transformer[lark.Token, Any]):
         return Between(operand, low, high, no is not None, place=place_of(word))
 
     def like(self, operand: Expression, no: Any, word: Any, text: lark.Token) -> Expression:
-        return Like(operand, self.string(text).value, no is not None, place=place_of(word))
+        return Like(operand, str(self.string(text).value), no is not None, place=place_of(word))
 
     def arithmetic(self, left: Any, operator: lark.Token, right: Any) -> Expression:
         return Arithmetic(str(operator), left, right, place=place_of(operator))
@@ -464,6 +465,8 @@ def _explained(error: lark.exceptions.UnexpectedInput, text: str) -> PatternErro
                 text=text,
                 expected=_shown(expected),
             )
+        if text.startswith("/*", token.start_pos or 0):
+            return PatternError("the comment /* is not closed", place=place_of(token), text=text)
         word = str(token)
         keywords = [name.lower() for name in expected if name.isalpha() and name not in SHOWN]
         hint = did_you_mean(word, keywords)

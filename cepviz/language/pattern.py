@@ -48,6 +48,9 @@ OUTPUTS = ("all", "non_overlap")
 #: Deeper expressions are refused rather than met by Python's recursion limit somewhere later.
 DEEPEST = 100
 
+#: The order of a pattern is kept as pairs of variables, so their number is bounded.
+MOST_VARIABLES = 100
+
 
 @dataclass(frozen=True)
 class Window:
@@ -253,7 +256,9 @@ class Pattern:
             states = len(branch.variables) + loops + 1  # singletons, pairs p[1] p[i], and F
             if self.strategy == ANY:
                 power = states - loops
-                bound = (2, power, f"O(2^W * W^{power})") if loops else (1, states, f"O(W^{states})")
+                bound = (
+                    (2, power, f"O(2^W * W^{power})") if loops else (1, states, f"O(W^{states})")
+                )
             else:
                 bound = (1, loops + 1, f"O(W^{loops + 1})") if loops else (0, 0, "O(1)")
             bounds.append(bound)
@@ -266,17 +271,24 @@ class Pattern:
     def warnings(self) -> list[str]:
         """What is legal here but probably not meant."""
         said = []
-        symbols = dict.fromkeys(
-            node.name
-            for expression in self._expressions()
-            for node in expression.walk()
-            if isinstance(node, Symbol)
+        nodes = [node for expression in self._expressions() for node in expression.walk()]
+        sets = dict.fromkeys(
+            node.options.name
+            for node in nodes
+            if isinstance(node, In) and isinstance(node.options, Symbol)
         )
-        for name in symbols:
+        for name in dict.fromkeys(node.name for node in nodes if isinstance(node, Symbol)):
+            key = name.replace("-", "_")
+            if name in sets:
+                said.append(f"the set {name} has no values yet: .given({key}=[...]) gives them")
+                continue
             said.append(
                 f"{name} is read as the string '{name}': put it in quotes, or give it a value "
-                f"with .given({name.replace('-', '_')}=...)"
+                f"with .given({key}=...)"
             )
+        if self.within and isinstance(self.within.amount, Symbol):
+            name = self.within.amount.name
+            said.append(f"WITHIN {name} has no value yet: .given({name}='5 minutes') gives one")
         grows = self._grows()
         if self.within is None and grows:
             said.append(
@@ -337,7 +349,9 @@ class Pattern:
             from cepviz.language.parser import parse_window
 
             used.add(key(within.amount))
-            within = parse_window(f"{values[key(within.amount)]} {within.unit}")
+            given = values[key(within.amount)]
+            length = given if isinstance(given, str) else as_literal(given)
+            within = parse_window(f"{length} {within.unit}")
         for name in values:
             if name not in used:
                 raise PatternError(f"the pattern has no parameter {name!r}")
@@ -360,8 +374,7 @@ class Pattern:
                     raise PatternError(str(error), place=node.place) from None
             if isinstance(node, Symbol) and node.name in declared:
                 raise PatternError(
-                    f"{node.name} is an event: name one of its attributes, "
-                    f"as in {node.name}.price",
+                    f"{node.name} is an event: name one of its attributes, as in {node.name}.price",
                     place=node.place,
                 )
             if not isinstance(node, Attribute | Length | Aggregate):
@@ -383,7 +396,9 @@ class Pattern:
                     f"or declare {variable.type}+ {node.variable}[]",
                     place=node.place,
                 )
-            return replace(node, index="i") if variable.kleene and single else node
+            if isinstance(node, Attribute) and variable.kleene and not node.index:
+                return replace(node, index="i")
+            return node
 
         named = expression.map(change)
         negated = [name for name in sorted(named.variables) if declared[name].negated]
@@ -491,7 +506,11 @@ class Pattern:
 
 def _declare(structure: Structure) -> dict[str, Variable]:
     declared: dict[str, Variable] = {}
-    for atom, variable in atoms(structure):
+    for number, (atom, variable) in enumerate(atoms(structure)):
+        if number == MOST_VARIABLES:
+            raise PatternError(
+                f"a pattern has at most {MOST_VARIABLES} variables", place=atom.place
+            )
         known = declared.setdefault(variable.name, variable)
         if (known.kleene, known.negated) != (variable.kleene, variable.negated):
             raise PatternError(
@@ -527,6 +546,5 @@ def _present(tests: list[Expression], names: frozenset[str]) -> list[Expression]
         parts = test.parts if isinstance(test, Either) else (test,)
         there = tuple(part for part in parts if part.variables <= names)
         if there:
-            kept.append(there[0] if len(there) == 1 else replace(test, parts=there))
+            kept.append(there[0] if len(there) == 1 else Either(there, place=test.place))
     return kept
-

@@ -1,4 +1,4 @@
-"""The shape of a pattern: SEQ, AND, OR, NOT and Kleene over typed variables, and what it unfolds to.
+"""The shape of a pattern: SEQ, AND, OR, NOT and Kleene over variables, and what it unfolds to.
 
 A pattern unfolds into *branches*: one for each choice of every OR, and for each `T*` one with and
 one without it. A branch is a set of variables, a partial order on them and negations: the one

@@ -1,0 +1,156 @@
+"""The benchmarks run, in a size that takes seconds, and what they count is right.
+
+No test here looks at a clock: times are for the benchmarks to print.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+FOLDER = ROOT / "benchmarks"
+NAMES = [path.stem for path in sorted(FOLDER.glob("[!_]*.py"))]
+
+
+@pytest.fixture(scope="module", autouse=True)
+def folder():
+    """Benchmarks are scripts: they find each other in their own folder."""
+    sys.path.insert(0, str(FOLDER))
+    yield
+    sys.path.remove(str(FOLDER))
+    for name in (*NAMES, "_measure"):
+        sys.modules.pop(name, None)
+
+
+@pytest.fixture
+def report():
+    return importlib.import_module("_measure").Report("a test")
+
+
+@pytest.fixture(scope="module")
+def work(folder):
+    return sase().Workload(6_000, seed=2)
+
+
+def sase():
+    return importlib.import_module("sase")
+
+
+def test_there_are_benchmarks_and_each_imports():
+    assert {"hooks", "sase"} <= set(NAMES)
+    for name in NAMES:
+        importlib.import_module(name)
+
+
+def test_sase_measures_everything_in_a_tiny_size(report, tmp_path, capsys):
+    tiny = sase().Size(
+        events=3_000, window=100, windows=(50, 100, 150), long=3_000, repeats=1, keys=(2, 50),
+        keyed=2_000, memory=4_000,
+    )  # fmt: skip
+    sase().measure(report, tiny)
+    page = tmp_path / "page.html"
+    report.close(page)
+    printed = capsys.readouterr().out
+    for part in ("Table 2", "8(a)", "8(b)", "8(c)", "8(d)", "8(e)", "8(f)", "8(g)", "Table 3"):
+        assert part in printed
+    assert len(report.bars) == 6
+    assert printed.count("PASS") + printed.count("FAIL") == 6
+    text = page.read_text()
+    assert text.count("Plotly.newPlot(") == 6
+    assert 'src="http' not in text and "src='http" not in text
+
+
+def test_hooks_off_builds_no_step(report):
+    importlib.import_module("hooks").measure(report, 300, 1)
+    (rows,) = report.tables.values()
+    assert [row[0] for row in rows] == ["eager", "sase"]
+    for _, off, on, *_ in rows:
+        assert off == 0 < on
+    assert report.bars[0][2]
+
+
+def test_counting_steps_leaves_them_as_they_were():
+    from cepviz.steps import Arrive
+
+    before = Arrive.__init__
+    with importlib.import_module("hooks").counted_steps() as made:
+        Arrive("e1", "A", "1")
+    assert made == [1]
+    assert Arrive.__init__ is before
+
+
+@pytest.mark.parametrize("query", ["p1s2", "p1s3", "p2s2", "p2s3", "p3s2", "p3s3", "p3avgs3"])
+def test_algorithms_agree_on_the_queries_of_the_paper(work, query):
+    basic = work.run(query, 200)
+    assert basic.matches > 0
+    for algorithm in ("merging", "backtrack"):
+        found = work.run(query, 200, algorithm=algorithm)
+        assert (found.matches, found.complexity) == (basic.matches, basic.complexity), algorithm
+    for algorithm in ("basic", "merging"):
+        assert work.run(query, 200, algorithm=algorithm, compressed=True).matches == basic.matches
+
+
+@pytest.mark.parametrize("query", ["p3s2", "p3s3", "p3*s2", "p3*s3"])
+def test_algorithms_agree_without_overlap(work, query):
+    basic, again = (
+        work.run(query, 200, non_overlap=True, algorithm=name) for name in ("basic", "backtrack")
+    )
+    assert (basic.matches, basic.complexity) == (again.matches, again.complexity)
+
+
+def test_p1_takes_every_event_of_a_symbol_so_its_matches_can_be_counted_by_hand(work):
+    """A start and a later low volume of the same symbol within the window: one match each."""
+    columns = work.stream.columns(["symbol", "price", "volume"])
+    symbol, price, volume = (column.tolist() for column in columns.values())
+    counts = [
+        sum(symbol[k] == symbol[first] for k in range(first, last + 1))
+        for first in range(len(price))
+        if price[first] % 500 == 0
+        for last in range(first + 1, min(first + 400, len(price)))
+        if symbol[last] == symbol[first] and volume[last] < 150
+    ]
+    found = work.run("p1s3", 200)
+    assert (found.matches, found.complexity) == (len(counts), sum(counts))
+
+
+def test_backtracking_reads_again_and_basic_never(work):
+    assert work.run("p1s3", 200).counters["reprocessed"] == 0
+    assert work.run("p1s3", 200, algorithm="backtrack").counters["reprocessed"] > 0
+
+
+def test_merging_follows_fewer_runs_for_the_same_matches(work):
+    basic = work.run("p1s3", 2000, compressed=True)
+    merging = work.run("p1s3", 2000, compressed=True, algorithm="merging")
+    assert merging.matches == basic.matches
+    assert 0 < merging.counters["merged"] < work.starts
+    assert merging.runs_per_step() < basic.runs_per_step()
+
+
+def test_straight_line_is_found_straight():
+    assert sase().straight([1, 2, 3], [5.0, 7.0, 9.0]) == pytest.approx((2, 1))
+    assert sase().straight([1, 2, 3, 4], [1.0, 4.0, 1.0, 4.0])[1] == pytest.approx(0.2)
+
+
+def test_a_ratio_is_the_median_over_the_rounds():
+    measure = importlib.import_module("_measure")
+    times = {"slow": [2.0, 9.0, 8.0], "fast": [1.0, 1.0, 2.0]}
+    assert measure.ratio(times, "slow", "fast") == 4
+
+
+def test_every_case_runs_once_a_round():
+    done: list[str] = []
+    cases = {"x": lambda: done.append("x"), "y": lambda: done.append("y")}
+    times = importlib.import_module("_measure").interleaved(cases, 2)
+    assert done == ["x", "y", "y", "x"]
+    assert {name: len(listed) for name, listed in times.items()} == {"x": 2, "y": 2}
+
+
+def test_an_interrupted_table_is_printed_as_far_as_it_got(report, capsys):
+    with pytest.raises(KeyboardInterrupt), report.table("half", ["a", "b"]) as rows:
+        rows.append(["first", 1])
+        raise KeyboardInterrupt
+    assert "first" in capsys.readouterr().out
