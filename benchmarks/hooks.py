@@ -82,8 +82,7 @@ def measure(report: Report, count: int, repeats: int) -> None:
     columns = ["engine", "steps off", "steps on", "matches", "off : bare", "on : off", "tests %"]
     note = (
         "off : bare is the engine with hooks off against a loop that reads symbol, price and "
-        "volume. tests % is the share
-of the time with hooks off that `emit is not None` takes "
+        "volume. tests % is the share\nof the time with hooks off that `emit is not None` takes "
         "if asked once for each step that hooks on would build."
     )
     # One `is not None` on an attribute, as the engines ask it.

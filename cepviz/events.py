@@ -896,7 +896,8 @@ def _ids(name: str, series: Any, clock: Schema) -> Array:
     if column.nulls is not None:
         fix = "fill it in, or leave id= out to number the events"
         raise _bad(column.nulls.argmax(), name, "the id is missing", fix)
-    if column.kind not in ("number", "string"):
+    mixed = column.kind == "other" and all(isinstance(value, int | str) for value in column.data)
+    if column.kind not in ("number", "string") and not mixed:
         raise _bad(0, name, f"{_short(series.iloc[0])} is no id", "use numbers or text")
     twice = pd.Series(column.data).duplicated().to_numpy()
     if twice.any():

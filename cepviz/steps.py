@@ -375,8 +375,8 @@ KINDS: dict[str, type[Step]] = {
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """A state of an automaton: `kind` is start, middle or final; `choices` names the kinds of
-    nondeterminism it can have."""
+    """A state of an automaton: `kind` is start, middle, final or negated; `choices` names the
+    kinds of nondeterminism it can have."""
 
     name: str
     kind: str = "middle"

@@ -62,7 +62,7 @@ class RunView:
     """A live run: the state it is in, the events it holds and where it came from.
 
     `born_at` is the step at which it appeared, `last_event` the event of its last move; an
-    ignored event does not count as one.
+    ignored event does not count as one. `values` is its value vector, if it has one.
     """
 
     id: str
@@ -71,6 +71,7 @@ class RunView:
     parent: str | None = None
     born_at: int = 0
     last_event: str = ""
+    values: tuple[tuple[str, Any], ...] = ()
 
 
 @dataclass(frozen=True)
@@ -162,14 +163,26 @@ class _Live:
                 if old is None or step.action != "ignore":
                     parent, born_at = (old.parent, old.born_at) if old else (None, index)
                     runs[step.run] = RunView(
-                        step.run, step.target, step.bindings, parent, born_at, step.event
+                        step.run,
+                        step.target,
+                        step.bindings,
+                        parent,
+                        born_at,
+                        step.event,
+                        step.values,
                     )
             case Spawn():
                 old = runs.get(step.run)
                 if old is None:  # a parent that never moved, such as the root of all runs
                     old = RunView(step.run, step.state)
                 runs[step.child] = RunView(
-                    step.child, old.state, old.bindings, step.run, index, old.last_event
+                    step.child,
+                    old.state,
+                    old.bindings,
+                    step.run,
+                    index,
+                    old.last_event,
+                    old.values,
                 )
             case Drop() | Merge():
                 runs.pop(step.run, None)

@@ -161,3 +161,33 @@ def test_a_trace_says_what_eager_does():
     assert "Run 1 at q2 splits on b2 (take-ignore): run 2 is new." in said
     assert "Match #1: a = a1, b = b2, 2 of 5." in said
     assert any(line.startswith("Run 1 is dropped (window, at c1)") for line in said)
+
+
+@pytest.mark.parametrize(("name", "way"), WAYS)
+@settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pattern=patterns(), events=streams())
+def test_a_trace_speaks_of_its_graph_and_ends_what_it_begins(name, way, pattern, events):
+    if ENGINES[name].refuses(pattern) is not None:
+        return
+    trace = cep.trace(pattern, events, engine=name, **way)
+    states = {state.name for state in trace.graph.states}
+    edges = {edge.name: edge for edge in trace.graph.edges}
+    for step in trace:
+        assert step.say()
+        if step.kind in ("test", "move"):
+            assert step.edge in edges
+        if step.kind == "test":
+            assert step.state in states
+        if step.kind == "move":
+            edge = edges[step.edge]
+            assert (step.source, step.target, step.action) == (
+                edge.source,
+                edge.target,
+                edge.action,
+            )
+    for index in range(len(trace)):
+        for run in trace.at(index).runs.values():
+            assert run.state in states
+    final = {state.name for state in trace.graph.states if state.kind == "final"}
+    if pattern.output == "all":
+        assert [run for run in trace.at(-1).runs.values() if run.state in final] == []

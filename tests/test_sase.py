@@ -266,6 +266,14 @@ def test_the_ignore_edge_follows_from_the_strategy(strategy, ignore):
     assert formulas(pattern, 3)["ignore b"] == (ignore,)
 
 
+def test_a_negated_component_is_an_automaton_composed_with_the_positive_one():
+    graph = Sase(cep.parse("PATTERN SEQ(A a, ~(B b), C c) WHERE b.x = a.x WITHIN 9")).graph
+    assert [s.name for s in graph.states] == ["a", "c", "F", "~b"]
+    (edge,) = [edge for edge in graph.edges if edge.action == "negate"]
+    assert (edge.source, edge.target) == ("F", "~b")
+    assert edge.formula == ("after a", "before c", "b.x = a.x")
+
+
 # ---- Table 4: which nondeterminism a strategy allows ----
 
 CHOICES = ["take-proceed", "ignore-proceed", "take-ignore", "begin-ignore"]

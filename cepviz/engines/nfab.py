@@ -410,7 +410,24 @@ def _graph(nfa: Nfa) -> Graph:
         Edge(name, source, target, action, variable, formulas[name])
         for name, (source, target, action, variable) in edges.items()
     ]
-    return Graph((*states, State("F", "final")), tuple(made), "nfab", tuple(passes))
+    absent, forbidding = _negations(nfa)
+    return Graph(
+        (*states, State("F", "final"), *absent), (*made, *forbidding), "nfab", tuple(passes)
+    )
+
+
+def _negations(nfa: Nfa) -> tuple[list[State], list[Edge]]:
+    """Negated components as automata of one state each, composed with the positive one: an event
+    that leads from `F` there eliminates the match (section 3.1)."""
+    states, edges = [], []
+    for negation in nfa.branch.negations:
+        name = quoted(negation.variable.name)
+        place = [f"after {other}" for other in sorted(negation.after)]
+        place += [f"before {other}" for other in sorted(negation.before)]
+        formula = (*place, *map(str, negation.conjuncts))
+        states.append(State(f"~{name}", "negated", negation.variable.type))
+        edges.append(Edge(f"negate {name}", "F", f"~{name}", "negate", name, formula))
+    return states, edges
 
 
 def _ignore(pattern: Pattern, taken: tuple[str, ...]) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from cepviz.errors import CepError
 from cepviz.events import Event
 from cepviz.language.evaluate import explain
 from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
-from cepviz.steps import Drop, Graph, Link, Merge, Move, Prune, Put, Spawn, Test, plain
+from cepviz.steps import Drop, Graph, Link, Merge, Move, Pass, Prune, Put, Spawn, Test, plain
 
 ALGORITHMS = ("basic", "merging", "backtrack")
 
@@ -57,7 +57,7 @@ class Run:
         self.values = values
         self.splits = 0
         self.joined: Joined = ()
-        self.name = shown(version)
+        self.name = automaton.prefix + shown(version)
 
     def child(self, version: Version) -> Run:
         """A copy that goes its own way from here."""
@@ -80,8 +80,9 @@ class Run:
 class Automaton:
     """The NFA^b of one sequence with its runs and its buffer."""
 
-    def __init__(self, engine: Sase, branch: Branch, origin: Branch):
+    def __init__(self, engine: Sase, branch: Branch, origin: Branch, prefix: str):
         self.engine = engine
+        self.prefix = prefix  # tells apart the runs and states of several automata
         self.branch = branch
         self.origin = origin
         self.nfa = Nfa(branch, engine.pattern, engine.hashed, engine.failed)
@@ -243,13 +244,13 @@ class Automaton:
             engine.held(1, event)
         if engine.emit is not None:
             if made:
-                engine.emit(Put(state.name, event.label))
+                engine.emit(Put(self.prefix + state.name, event.label))
             previous = run.cell
             engine.emit(
                 Link(
-                    state.name,
+                    self.prefix + state.name,
                     event.label,
-                    "" if previous is None else self.nfa.states[previous.stack].name,
+                    "" if previous is None else self.stack_name(previous),
                     "" if previous is None else previous.event.label,
                     shown(run.version),
                 )
@@ -352,7 +353,7 @@ class Automaton:
             into.start = run.start
         self.engine.counters.merged += 1
         if self.engine.emit is not None:
-            self.engine.emit(Merge(run.name, into.name, run.state.name))
+            self.engine.emit(Merge(run.name, into.name, self.prefix + run.state.name))
 
     # ---- the window ----
 
@@ -373,7 +374,7 @@ class Automaton:
         if engine.emit is not None:
             for stack, gone in pruned:
                 labels = tuple(cell.event.label for cell in gone)
-                name = self.nfa.states[stack].name
+                name = self.prefix + self.nfa.states[stack].name
                 engine.emit(Prune(name, labels, f"the window has passed at {event.label}"))
 
     def expire_key(self, key: Key, event: Event) -> None:
@@ -410,6 +411,9 @@ class Automaton:
 
     # ---- for those who watch ----
 
+    def stack_name(self, cell: Cell) -> str:
+        return self.prefix + self.nfa.states[cell.stack].name
+
     def tell_test(
         self,
         run: Run,
@@ -423,13 +427,13 @@ class Automaton:
         name = state.variable.name
         held = run.bindings(name, event)
         tests = [explain(c, held) for c in self.branch.placed(name, action)]
-        edge = f"{action} {state.name}"
+        edge = f"{self.prefix}{action} {state.name}"
         if proceeding is not None:
             inner = proceeding.variable.name
             before_it = run.bindings()
             tests = [*(explain(c, before_it) for c in self.branch.placed(inner, "proceed")), *tests]
-            edge, action = f"proceed {proceeding.name}", "proceed"
-        where = run.state.name
+            edge, action = f"{self.prefix}proceed {proceeding.name}", "proceed"
+        where = self.prefix + run.state.name
         self.engine.emit(Test(run.name, event.label, where, edge, action, tuple(tests), passed))
 
     def tell_spawn(
@@ -440,7 +444,13 @@ class Automaton:
         ways |= {"proceed" if run.state.loop else "begin": go}
         named = [way for way in ("take", "begin", "ignore", "proceed") if ways.get(way)]
         self.engine.emit(
-            Spawn(run.name, child.name, event.label, run.state.name, "-".join(named[:2]))
+            Spawn(
+                run.name,
+                child.name,
+                event.label,
+                self.prefix + run.state.name,
+                "-".join(named[:2]),
+            )
         )
 
     def tell_move(
@@ -453,7 +463,8 @@ class Automaton:
         values = tuple((n, plain(v)) for n, v in named if not n.startswith("each"))
 
         def tell(action: str, source: str, target: str) -> None:
-            edge = f"{action} {source}"
+            edge = f"{self.prefix}{action} {source}"
+            source, target = self.prefix + source, self.prefix + target
             self.engine.emit(  # type: ignore[misc]
                 Move(run.name, event.label, action, edge, source, target, held, values)
             )
@@ -496,10 +507,10 @@ class Sase(Engine):
         self.intervals = False
         self.live = 0
         self.buffered = 0
+        pairs = [(s, branch) for branch in self.pattern.branches for s in sequences(branch)]
         self.automata = [
-            self.automaton(sequence, branch)
-            for branch in self.pattern.branches
-            for sequence in sequences(branch)
+            self.automaton(sequence, branch, f"{number}:" if len(pairs) > 1 else "")
+            for number, (sequence, branch) in enumerate(pairs, 1)
         ]
         self.output = Output(self, self.pattern.branches, self.drop_overlapping)
         self.output.in_order = algorithm != "backtrack"
@@ -511,12 +522,12 @@ class Sase(Engine):
                 "OUTPUT non_overlap or backtracking; leave compressed out"
             )
 
-    def automaton(self, sequence: Branch, origin: Branch) -> Automaton:
+    def automaton(self, sequence: Branch, origin: Branch, prefix: str) -> Automaton:
         if self.algorithm == "backtrack":
             from cepviz.engines.backtrack import Backtracking
 
-            return Backtracking(self, sequence, origin)
-        return Automaton(self, sequence, origin)
+            return Backtracking(self, sequence, origin, prefix)
+        return Automaton(self, sequence, origin, prefix)
 
     @property
     def graph(self) -> Graph:
@@ -584,8 +595,19 @@ class Sase(Engine):
 
 
 def joined(graphs: Sequence[Graph]) -> Graph:
-    """Several automata as one picture: names are numbered by branch."""
+    """Several automata as one picture: names are numbered by automaton."""
     states, edges = [], []
+    passes = [
+        Pass(
+            same_pass[0].name,
+            {
+                f"{number}:{edge}": formula
+                for number, each in enumerate(same_pass, 1)
+                for edge, formula in each.formulas.items()
+            },
+        )
+        for same_pass in zip(*(graph.passes for graph in graphs), strict=True)
+    ]
     for number, graph in enumerate(graphs, 1):
         states += [replace(state, name=f"{number}:{state.name}") for state in graph.states]
         edges += [
@@ -597,7 +619,7 @@ def joined(graphs: Sequence[Graph]) -> Graph:
             )
             for e in graph.edges
         ]
-    return Graph(tuple(states), tuple(edges), graphs[0].kind)
+    return Graph(tuple(states), tuple(edges), graphs[0].kind, tuple(passes))
 
 
 def sequences(branch: Branch) -> list[Branch]:

@@ -38,7 +38,7 @@ from cepviz.language.expressions import (
     Timestamp,
 )
 from cepviz.language.normal_form import conjuncts
-from cepviz.language.pattern import Pattern, Returns, Window
+from cepviz.language.pattern import STRATEGIES, Pattern, Returns, Window
 from cepviz.language.structure import And, Atom, Kleene, Not, Or, Seq, Structure
 
 LONGEST = 100_000
@@ -349,7 +349,12 @@ class Builder(lark.Transformer[lark.Token, Any]):
             fields["strategy"] = strategy.lower().replace("-", "_")
         if output is not None:
             fields["output"] = output.lower().replace("-", "_")
-        made = Pattern(structure, tests, same, within=within, returns=returns, **fields)
+        try:
+            made = Pattern(structure, tests, same, within=within, returns=returns, **fields)
+        except PatternError as error:
+            if error.place is None and strategy is not None and fields["strategy"] in str(error):
+                raise PatternError(error.message, place=place_of(strategy)) from None
+            raise
         for name in scope or ():
             if unquoted(name) not in made.variables:
                 raise PatternError(
@@ -411,7 +416,8 @@ def _check_kinds(node: Expression, truth: bool) -> None:
     """Refuses a value where true or false is wanted, and the other way round."""
     place = next((part.place for part in node.walk() if part.place), None)
     if truth and not _is_truth(node):
-        raise PatternError(f"{node} is a value, not a condition", place=place)
+        near = did_you_mean(node.name, STRATEGIES) if isinstance(node, Symbol) else ""
+        raise PatternError(f"{node} is a value, not a condition{near}", place=place)
     if not truth and isinstance(node, TRUTHS):
         raise PatternError(f"({node}) is a condition, not a value", place=place)
     inner = isinstance(node, All | Either | Opposite)
@@ -465,8 +471,10 @@ def _explained(error: lark.exceptions.UnexpectedInput, text: str) -> PatternErro
                 text=text,
                 expected=_shown(expected),
             )
-        if text.startswith("/*", token.start_pos or 0):
-            return PatternError("the comment /* is not closed", place=place_of(token), text=text)
+        at = token.start_pos or 0
+        if text[max(0, at - 1) : at + 1] == "/*":  # its slash was taken for a division
+            place = (token.line or 1, (token.column or 1) - 1, 2)
+            return PatternError("the comment /* is not closed", place=place, text=text)
         word = str(token)
         keywords = [name.lower() for name in expected if name.isalpha() and name not in SHOWN]
         hint = did_you_mean(word, keywords)

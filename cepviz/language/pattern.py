@@ -16,6 +16,7 @@ from cepviz.language.expressions import (
     Expression,
     In,
     Length,
+    Place,
     Symbol,
     amount_text,
     looks_back,
@@ -404,8 +405,9 @@ class Pattern:
         negated = [name for name in sorted(named.variables) if declared[name].negated]
         if len(negated) > 1:
             raise PatternError(
-                f"{named} speaks of two absent events, {one_of(negated)}: "
-                "each NOT is judged by itself"
+                f"{named} speaks of two absent events, {' and '.join(negated)}: "
+                "each NOT is judged by itself",
+                place=_place(named),
             )
         return named
 
@@ -427,7 +429,9 @@ class Pattern:
             names += [absence.variable.name for absence in shape.absences] + list(shape.empty)
             for name in names:
                 if names.count(name) > 1:
-                    raise PatternError(f"the variable {name!r} is declared twice")
+                    raise PatternError(
+                        f"the variable {name!r} is declared twice", place=self._declared_at(name)
+                    )
             for absence in shape.absences:
                 self._check_absence(absence, shape)
         if self.strategy != ANY and _has_and(self.structure):
@@ -436,15 +440,22 @@ class Pattern:
                 "use skip_till_any_match, or a SEQ"
             )
 
+    def _declared_at(self, name: str) -> Place | None:
+        """Where a variable is declared, the last time if it is so several times."""
+        places = [atom.place for atom, _ in atoms(self.structure) if atom.variable == name]
+        return places[-1]
+
     def _check_absence(self, absence: Absence, shape: Shape) -> None:
         name = f"~({absence.variable.type} {absence.variable.name})"
+        place = self._declared_at(absence.variable.name)
         if not shape.variables or not (absence.after or absence.before):
-            raise PatternError(f"{name} needs an event beside it that does occur")
+            raise PatternError(f"{name} needs an event beside it that does occur", place=place)
         bounded = self.within is not None and self.within.amount is not None
         if not (absence.after and absence.before) and not bounded:
             side = "first" if absence.before else "last"
             raise PatternError(
-                f"{name} stands {side}, so it needs a WITHIN to say how far it looks"
+                f"{name} stands {side}, so it needs a WITHIN to say how far it looks",
+                place=place,
             )
 
     def _check_returns(self, returns: Returns) -> None:
@@ -453,15 +464,18 @@ class Pattern:
             if per_element(value):
                 raise PatternError(
                     f"RETURN {name} = {value} has a value for each element: "
-                    "take a[1], a[a.LEN] or an aggregate such as sum(a[].x)"
+                    "take a[1], a[a.LEN] or an aggregate such as sum(a[].x)",
+                    place=_place(value),
                 )
             for variable in sorted(value.variables):
                 if declared[variable].negated:
-                    raise PatternError(f"RETURN {name}: {variable} does not occur in a match")
+                    raise PatternError(
+                        f"RETURN {name}: {variable} does not occur in a match", place=_place(value)
+                    )
         names = [name for name, _ in returns.attributes]
-        for name in names:
+        for name, value in reversed(returns.attributes):
             if names.count(name) > 1:
-                raise PatternError(f"RETURN gives {name!r} twice")
+                raise PatternError(f"RETURN gives {name!r} twice", place=_place(value))
 
     def _branch(self, shape: Shape) -> Branch:
         equivalences = self._equal_to_first(shape)
@@ -517,6 +531,10 @@ def _declare(structure: Structure) -> dict[str, Variable]:
                 f"{variable.name!r} is declared in two ways; use two names", place=atom.place
             )
     return declared
+
+
+def _place(expression: Expression) -> Place | None:
+    return next((node.place for node in expression.walk() if node.place), None)
 
 
 def check_depth(where: tuple[Expression, ...], returns: Returns | None = None) -> None:

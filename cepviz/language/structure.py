@@ -170,9 +170,11 @@ def _refuse_bare_not(node: And, unfolded: list[list[Shape]]) -> None:
         for shape in options:
             if shape.absences and not shape.variables:
                 name = shape.absences[0].variable
+                places = [atom.place for atom, variable in atoms(node) if variable == name]
                 raise PatternError(
                     f"NOT needs a place in an order, and AND has none: put ~({name.type} "
-                    f"{name.name}) into a SEQ, next to the event it must not precede or follow"
+                    f"{name.name}) into a SEQ, next to the event it must not precede or follow",
+                    place=places[-1],
                 )
 
 
