@@ -1,10 +1,10 @@
 """The experiments of SASE+ section 6, and the bars of the engine `sase`.
 
 The paper's streams hold 200 windows of each symbol; these hold fewer (Python is slower than the
-patience of a reader), which changes no ratio but leaves more chance in the counts. Prices go round
-0..999 (`lowest=0`, see `stock_ticks`); W is the paper's partition window, in events of one symbol.
-Events are in memory before the clock starts. "Construction off" is `compressed=True`: matches are
-found and counted, not read out of the buffer.
+patience of a reader), which leaves more chance in the counts. Prices go round 0..999 (`lowest=0`,
+see `stock_ticks`); W is the paper's partition window, in events of one symbol. Events are in memory
+before the clock starts. "Construction off" is `compressed=True`: matches are found and counted, not
+read out of the buffer.
 """
 
 from __future__ import annotations

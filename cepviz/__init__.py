@@ -39,14 +39,15 @@ from cepviz.language.functions import function
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
 from cepviz.matching import Result, engines, match, trace
+from cepviz.plans.plan import Order, Tree
 from cepviz.trace import Snapshot, Trace
 
 __version__ = "0.1.0"
 
 __all__ = [
     "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event", "Kleene", "Match",
-    "Or", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema", "Seq",
-    "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "UnsupportedError",
+    "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema", "Seq",
+    "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "Tree", "UnsupportedError",
     "avg", "call", "chain", "count", "engines", "first", "function", "i", "last", "match", "max",
     "min", "parse", "percent", "same", "sum", "trace", "types",
 ]  # fmt: skip

@@ -329,6 +329,8 @@ def _stages(
             if not watch:
                 raise
             recorded.note, result = str(error), error.result
+        if made.graph != recorded.graph:  # an automaton that grows as it runs
+            recorded.graph = made.graph
         recorded.counters = made.counters.as_dict()
         result.inner, inner = inner, result
         yield result, recorded

@@ -272,6 +272,26 @@ class Put(Step):
 
 
 @dataclass(frozen=True, slots=True)
+class Scope(Step):
+    """Run `run` searches an input buffer between two events; an end is an event, `start` (the
+    beginning of the buffer) or `finish` (events to come count too)."""
+
+    kind: ClassVar[str] = "scope"
+    run: str
+    buffer: str
+    start: str
+    end: str
+    events: tuple[str, ...]
+
+    def say(self) -> str:
+        found = f"{', '.join(self.events)}" if self.events else "nothing yet"
+        return (
+            f"Run {self.run} searches the buffer {self.buffer} "
+            f"from {self.start} to {self.end}: {found}."
+        )
+
+
+@dataclass(frozen=True, slots=True)
 class Link(Step):
     """A versioned pointer is added: from an event in one stack to its predecessor in another."""
 
@@ -368,7 +388,7 @@ class Replan(Step):
 KINDS: dict[str, type[Step]] = {
     kind.kind: kind
     for kind in (
-        Arrive, Test, Move, Spawn, Merge, Drop, Put, Link, Prune, Matched, Stats, Check, Replan,
+        Arrive, Test, Move, Spawn, Merge, Drop, Put, Scope, Link, Prune, Matched, Stats, Check, Replan,
     )
 }  # fmt: skip
 

@@ -37,6 +37,7 @@ from cepviz.steps import (
     Prune,
     Put,
     Replan,
+    Scope,
     Spawn,
     Stats,
     Step,
@@ -156,7 +157,7 @@ class _Live:
         """
         runs = self.runs
         match step:
-            case Test() | Arrive():
+            case Test() | Arrive() | Scope():
                 pass
             case Move():
                 old = runs.get(step.run)

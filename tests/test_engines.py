@@ -1,5 +1,6 @@
 """One suite for every engine and every way to run it: the same matches as the oracle, `naive`."""
 
+import itertools
 import os
 
 import pytest
@@ -191,3 +192,17 @@ def test_a_trace_speaks_of_its_graph_and_ends_what_it_begins(name, way, pattern,
     final = {state.name for state in trace.graph.states if state.kind == "final"}
     if pattern.output == "all":
         assert [run for run in trace.at(-1).runs.values() if run.state in final] == []
+
+
+# ---- plans: any of them gives the same matches ----
+
+
+@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pattern=patterns(strategies=["skip_till_any_match"]), events=streams())
+def test_every_order_gives_the_same_matches(pattern, events):
+    names = [v.name for v in pattern.variables.values() if not v.negated]
+    assume(len(names) <= 4)
+    wanted = expected(pattern, events)
+    for order in itertools.permutations(names):
+        note(str(order))
+        assert matches(pattern, events, "lazy_chain", plan=cep.Order(*order)) == wanted

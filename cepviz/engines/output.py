@@ -74,7 +74,7 @@ class Absence:
             and all(before(event, e) for e in _of(held, self.negation.before))
             and engine.fits(event, last)
             and engine.fits(first, event)
-            and self.related(event, tuple(held[name] for name in self.names))
+            and self.related(event, tuple(held.get(name) for name in self.names))
         )
 
     def prune(self, expired: Callable[[Event], bool]) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from cepviz.engines.base import Engine
 from cepviz.engines.eager import Eager
+from cepviz.engines.lazy_chain import LazyChain
+from cepviz.engines.lazy_tree import LazyTree
 from cepviz.engines.naive import Naive
 from cepviz.engines.sase import Sase
 from cepviz.errors import CepError, UnsupportedError, did_you_mean, one_of
@@ -12,6 +14,8 @@ from cepviz.language.pattern import Pattern
 #: By name, the fastest first: the default for a pattern is the first that takes it.
 ENGINES: dict[str, type[Engine]] = {
     "eager": Eager,
+    "lazy_chain": LazyChain,
+    "lazy_tree": LazyTree,
     "sase": Sase,
     "naive": Naive,
 }

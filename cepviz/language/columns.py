@@ -310,12 +310,13 @@ def _between(node: Between, operand: Array, low: Array, high: Array) -> Cells:
 
 def _among(node: In, values: list[Array]) -> Cells:
     operand, *options = values
-    if all(_comparable(operand, option) for option in options):
-        found = np.zeros(len(operand), dtype=bool)
-        for option in options:
-            found |= operand == option
-        return _sound(found != node.negated)
-    return _each(lambda x, *among: (x in among) != node.negated, values, len(operand))
+    found = np.zeros(len(operand), dtype=bool)
+    for option in options:
+        equal = _compared(COMPARE["="], operand, option)
+        if equal.failures.any():
+            return _each(lambda x, *among: (x in among) != node.negated, values, len(operand))
+        found |= equal.values.astype(bool)
+    return _sound(found != node.negated)
 
 
 def _called(node: Call, values: list[Array], size: int) -> Cells:

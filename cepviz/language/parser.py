@@ -472,9 +472,10 @@ def _explained(error: lark.exceptions.UnexpectedInput, text: str) -> PatternErro
                 expected=_shown(expected),
             )
         at = token.start_pos or 0
-        if text[max(0, at - 1) : at + 1] == "/*":  # its slash was taken for a division
-            place = (token.line or 1, (token.column or 1) - 1, 2)
-            return PatternError("the comment /* is not closed", place=place, text=text)
+        for back in (0, 1):  # its slash may have been taken for a division
+            if at >= back and text.startswith("/*", at - back):
+                place = (token.line or 1, (token.column or 1) - back, 2)
+                return PatternError("the comment /* is not closed", place=place, text=text)
         word = str(token)
         keywords = [name.lower() for name in expected if name.isalpha() and name not in SHOWN]
         hint = did_you_mean(word, keywords)

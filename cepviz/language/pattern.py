@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
@@ -273,11 +274,7 @@ class Pattern:
         """What is legal here but probably not meant."""
         said = []
         nodes = [node for expression in self._expressions() for node in expression.walk()]
-        sets = dict.fromkeys(
-            node.options.name
-            for node in nodes
-            if isinstance(node, In) and isinstance(node.options, Symbol)
-        )
+        sets = self._set_names()
         for name in dict.fromkeys(node.name for node in nodes if isinstance(node, Symbol)):
             key = name.replace("-", "_")
             if name in sets:
@@ -324,18 +321,15 @@ class Pattern:
         def key(symbol: Symbol) -> str:
             return symbol.name.replace("-", "_")
 
+        sets = set(self._set_names())
+
         def put(node: Expression) -> Expression:
             if isinstance(node, In) and isinstance(node.options, Symbol):
                 name = key(node.options)
                 if name in values:
                     used.add(name)
-                    if isinstance(values[name], str):
-                        raise PatternError(f"{name} must be a list of values, not a string")
-                    options = tuple(as_literal(value) for value in values[name])
-                    return replace(node, options=options)
-            elif isinstance(node, Symbol) and key(node) in values:
-                if isinstance(values[key(node)], list | tuple | set | frozenset):
-                    return node  # the name of a set: its IN puts it
+                    return replace(node, options=_listed(name, values[name]))
+            elif isinstance(node, Symbol) and key(node) in values and node.name not in sets:
                 used.add(key(node))
                 return as_literal(values[key(node)])
             return node
@@ -362,6 +356,15 @@ class Pattern:
 
     def _expressions(self) -> list[Expression]:
         return [*self.where, *(value for _, value in (self.returns or Returns("")).attributes)]
+
+    def _set_names(self) -> list[str]:
+        """The sets that are given by name: Finance in `a.ticker IN Finance`."""
+        return [
+            node.options.name
+            for expression in self._expressions()
+            for node in expression.walk()
+            if isinstance(node, In) and isinstance(node.options, Symbol)
+        ]
 
     def _named(self, expression: Expression) -> Expression:
         """Checks names, and writes plain `a.x` on a Kleene variable as `a[i].x`."""
@@ -516,6 +519,13 @@ class Pattern:
             for name in self.same
             for variable in (*shape.variables, *(absent.variable for absent in shape.absences))
         ]
+
+
+def _listed(name: str, given: Any) -> tuple[Expression, ...]:
+    if isinstance(given, str) or not isinstance(given, Iterable):
+        raise PatternError(f"{name} must be a list of values, not {given!r}")
+    ordered = sorted(given, key=repr) if isinstance(given, set | frozenset) else given
+    return tuple(as_literal(value) for value in ordered)
 
 
 def _declare(structure: Structure) -> dict[str, Variable]:
