@@ -46,10 +46,10 @@ __version__ = "0.1.0"
 
 __all__ = [
     "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event", "Kleene", "Match",
-    "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema", "Seq",
-    "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "Tree", "UnsupportedError",
-    "avg", "call", "chain", "count", "engines", "first", "function", "i", "last", "match", "max",
-    "min", "parse", "percent", "same", "sum", "trace", "types",
+    "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema",
+    "Seq", "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "Tree",
+    "UnsupportedError", "avg", "call", "chain", "count", "engines", "first", "function", "i",
+    "last", "match", "max", "min", "parse", "percent", "same", "sum", "trace", "types",
 ]  # fmt: skip
 
 

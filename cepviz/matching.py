@@ -309,12 +309,13 @@ def _stages(
         if inner is not None:
             stream = _with_composites(inner)
         intervals = bool((stream.starts != stream.ends).any())
-        chosen = engine_class(engine, query, intervals)
-        planned = None if plan is None else str(plan)
+        chosen = engine_class(engine, query, intervals, options)
+        chosen_plan = chosen.planned(query, stream.counts()) if plan is None else plan
+        planned = None if chosen_plan is None else str(chosen_plan)
         recorded = Trace(chosen.name, str(query), planned, schema=stream.schema)
         made = chosen(
             query,
-            plan,
+            chosen_plan,
             hooks=[recorded] if watch else [],
             schema=stream.schema,
             budget=budget,

@@ -388,7 +388,8 @@ class Replan(Step):
 KINDS: dict[str, type[Step]] = {
     kind.kind: kind
     for kind in (
-        Arrive, Test, Move, Spawn, Merge, Drop, Put, Scope, Link, Prune, Matched, Stats, Check, Replan,
+        Arrive, Test, Move, Spawn, Merge, Drop, Put, Scope, Link, Prune, Matched, Stats, Check,
+        Replan,
     )
 }  # fmt: skip
 

@@ -206,3 +206,24 @@ def test_every_order_gives_the_same_matches(pattern, events):
     for order in itertools.permutations(names):
         note(str(order))
         assert matches(pattern, events, "lazy_chain", plan=cep.Order(*order)) == wanted
+
+
+def trees(names):
+    """Every binary tree over the names, in every arrangement of the leaves."""
+    if len(names) == 1:
+        yield names[0]
+    for size in range(1, len(names)):
+        for left in itertools.combinations(names, size):
+            right = [name for name in names if name not in left]
+            yield from itertools.product(trees(list(left)), trees(right))
+
+
+@settings(max_examples=EXAMPLES // 2, deadline=None, suppress_health_check=list(HealthCheck))
+@given(pattern=patterns(strategies=["skip_till_any_match"]), events=streams())
+def test_every_tree_gives_the_same_matches(pattern, events):
+    names = [v.name for v in pattern.variables.values() if not v.negated]
+    assume(len(names) <= 3)
+    wanted = expected(pattern, events)
+    for shape in trees(names):
+        note(str(shape))
+        assert matches(pattern, events, "zstream", plan=cep.Tree(shape)) == wanted

@@ -401,7 +401,7 @@ def _tests() -> st.SearchStrategy[Expression]:
     )
 
 
-@settings(max_examples=10000, deadline=None, suppress_health_check=SLOW)
+@settings(max_examples=600, deadline=None, suppress_health_check=SLOW)
 @given(_tests(), columns_of_values(), columns_of_values())
 def test_columns_equal_evaluated(
     test: Expression, left: list[dict[str, Any]], right: list[dict[str, Any]]

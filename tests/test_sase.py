@@ -159,7 +159,7 @@ def test_a_long_chain_is_released_without_recursion():
     cell = None
     for event in events:  # one chain as long as the stream
         link, cell = cell, Cell(event, 0, 0)
-        cell.links.append(((1,), link))
+        cell.link((1,), link)
     automaton.blank.cell = cell
     del cell, link, engine
     automaton.blank.cell = None

@@ -215,6 +215,8 @@ class Engine:
     takes_intervals: ClassVar[bool] = False
     #: The options that change how it works but not what it finds; each is tested like an engine.
     variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
+    #: The keywords it takes beside those of every engine.
+    options: ClassVar[tuple[str, ...]] = ()
 
     def __init__(
         self,
@@ -247,6 +249,11 @@ class Engine:
     @classmethod
     def refuses(cls, pattern: Pattern) -> str | None:
         """Why this engine does not take a pattern; None if it does."""
+        return None
+
+    @classmethod
+    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Any:
+        """The plan to use where none is given, by how many events of each type there are."""
         return None
 
     @property

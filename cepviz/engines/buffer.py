@@ -30,19 +30,39 @@ def shown(version: Version) -> str:
 
 
 class Cell:
-    """An event in a stack, with its predecessor pointers."""
+    """An event in a stack, with its predecessor pointers.
 
-    __slots__ = ("event", "links", "mark", "stack")
+    They are filed under the first digit of their version: a run never follows another start's.
+    """
+
+    __slots__ = ("_links", "event", "mark", "stack")
 
     def __init__(self, event: Event, stack: int, mark: int | float):
         self.event = event
         self.stack = stack
         self.mark = mark
-        self.links: list[tuple[Version, Cell | None]] = []
+        self._links: dict[int, list[tuple[Version, Cell | None]]] = {}
+
+    @property
+    def links(self) -> list[tuple[Version, Cell | None]]:
+        """All pointers: version and target."""
+        return [link for listed in self._links.values() for link in listed]
+
+    def link(self, version: Version, target: Cell | None) -> None:
+        """Adds a pointer."""
+        listed = self._links.get(version[0])
+        if listed is None:
+            self._links[version[0]] = [(version, target)]
+        else:
+            listed.append((version, target))
+
+    def release(self) -> None:
+        """Forgets the pointers."""
+        self._links.clear()
 
     def previous(self, version: Version) -> tuple[Version, Cell | None]:
         """The pointer to follow for a version: the compatible one."""
-        for label, target in self.links:
+        for label, target in self._links.get(version[0], ()):
             if compatible(version, label):
                 return label, target
         raise LookupError(f"no pointer of {self.event.label} fits version {shown(version)}")
@@ -77,10 +97,14 @@ class SharedBuffer:
     def path(cell: Cell | None, version: Version, until: Cell | None = None) -> list[Cell]:
         """The cells of one match from the last to the first, or to just before `until`."""
         cells = []
+        start = version[0]
         while cell is not None and cell is not until:
             cells.append(cell)
-            links = cell.links
-            version, cell = links[0] if len(links) == 1 else cell.previous(version)
+            listed = cell._links.get(start)
+            if listed is not None and len(listed) == 1:
+                version, cell = listed[0]
+            else:
+                version, cell = cell.previous(version)
         return cells
 
     def prune(self, edge: int | float, release: bool) -> list[tuple[int, list[Cell]]]:
@@ -99,7 +123,7 @@ class SharedBuffer:
             self.size -= len(out)
             if release:
                 for cell in out:
-                    cell.links.clear()
+                    cell.release()
             if cut * 2 > len(cells):
                 del cells[:cut]
                 cut = 0

@@ -1,16 +1,17 @@
 """What the lazy NFAs of LAZY share: one input buffer, scopes, and instances that hand out events.
 
 An *instance* holds events for some of the variables. To go on, it picks a variable it still lacks
-and *hands out* that variable's events: each one in its scope makes a copy of the instance that takes
-it. The scope lies between the held events that must come before and those that must come after, in
-sequence order (not in the order of evaluation, where the paper's formula slips), and in the window.
-Events still to come may be in scope too; the instance then stays and waits.
+and *hands out* that variable's events: each one in its scope makes a copy of the instance that
+takes it. The scope lies between the held events that must come before and those that must come
+after, in sequence order (not in the order of evaluation, where the paper's formula slips), and in
+the window. Events still to come may be in scope too; the instance then stays and waits.
 
 Every match comes out exactly once, whatever variable is picked when. An instance remembers for each
-variable up to which position it has handed out events (`since`). Handing out splits the matches that
-extend the instance by the variable's event: those with an event up to now go to the copies, those
-with a later one stay with the instance. The copies and what stays are disjoint, and together they
-are all; nothing else ever creates a copy. For a Kleene variable, "its event" is the last element.
+variable up to which position it has handed out events (`since`). Handing out splits the matches
+that extend the instance by the variable's event: those with an event up to now go to the copies,
+those with a later one stay with the instance. The copies and what stays are disjoint, and together
+they are all; nothing else ever creates a copy. For a Kleene variable, "its event" is the last
+element.
 """
 
 from __future__ import annotations
@@ -20,15 +21,14 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
 
-from cepviz.engines.base import Engine, labels_of, partition_key
+from cepviz.engines.base import Engine, labels_of
 from cepviz.engines.output import Absence, Output
 from cepviz.events import Event
 from cepviz.language.compile import Predicate, predicate
 from cepviz.language.evaluate import explain
 from cepviz.language.expressions import Expression, looks_back, needs_all, per_element
 from cepviz.language.pattern import ANY, Branch, Pattern
-from cepviz.language.structure import Variable
-from cepviz.steps import Drop, Edge, Graph, Move, Prune, Put, Scope, Spawn, State, Test
+from cepviz.steps import Drop, Edge, Move, Prune, Put, Scope, Spawn, Test
 
 Values = tuple[Any, ...]  # by variable: an event, a tuple of events, or None
 
@@ -106,7 +106,9 @@ class EdgeTests:
         places = {other: f"m[{names.index(other)}]" for other in known}
         failed = machine.engine.failed
 
-        def compiled(tests: list[Expression], candidate: str | None, first: bool) -> Predicate | None:
+        def compiled(
+            tests: list[Expression], candidate: str | None, first: bool
+        ) -> Predicate | None:
             if not tests:
                 return None
             return predicate(
@@ -267,14 +269,16 @@ class Machine:
                 position = bound[0].position if isinstance(bound, tuple) else bound.position
                 high = min(high, bisect_left(buffer.positions, position, buffer.gone))
         window = self.engine.window
-        if window is not None and instance.low is not None:
+        if window is not None and instance.low is not None and instance.high is not None:
             low = max(low, bisect_right(buffer.marks, instance.high - window, buffer.gone))
             high = min(high, bisect_left(buffer.marks, instance.low + window, buffer.gone))
         return low, max(low, high)
 
     def fresh(self, instance: Instance, index: int, low: int, high: int) -> int:
         """Where the events begin that an instance has not handed out yet."""
-        return max(low, bisect_right(self.buffers[index].positions, instance.since[index], low, high))
+        return max(
+            low, bisect_right(self.buffers[index].positions, instance.since[index], low, high)
+        )
 
     def closed(self, instance: Instance, index: int) -> bool:
         """Whether no event to come can be in scope: one that must follow is held already."""
@@ -289,9 +293,7 @@ class Machine:
                     return True
         return False
 
-    def hand_out(
-        self, instance: Instance, index: int, low: int, high: int, event: Event
-    ) -> None:
+    def hand_out(self, instance: Instance, index: int, low: int, high: int, event: Event) -> None:
         engine = self.engine
         buffer = self.buffers[index]
         start = self.fresh(instance, index, low, high)
@@ -425,7 +427,9 @@ class Machine:
         """Whether an event stands for another variable of its type already."""
         for other in self.alike[index]:
             bound = instance.values[other]
-            if bound is not None and (event in bound if isinstance(bound, tuple) else event is bound):
+            if bound is not None and (
+                event in bound if isinstance(bound, tuple) else event is bound
+            ):
                 return True
         return False
 
@@ -617,7 +621,3 @@ def loops(machine: Machine, order: tuple[int, ...], stored: list[int]) -> list[E
         ignored = ", ".join(names[index] for index in order)
         edges.append(Edge(f"{machine.prefix}ignore at {here}", here, here, "ignore", ignored))
     return edges
-
-
-__all__ = ["Edge", "Graph", "Instance", "Lazy", "Machine", "State", "Variable", "loops",
-           "partition_key", "take_edges"]  # fmt: skip

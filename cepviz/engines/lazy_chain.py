@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from cepviz.engines.lazy import Instance, Lazy, Machine, loops, take_edges
 from cepviz.errors import PlanError
-from cepviz.plans.plan import Order
+from cepviz.language.pattern import Pattern
+from cepviz.plans.plan import Order, by_rate
 from cepviz.steps import Graph, State
 
 
@@ -14,6 +16,10 @@ class LazyChain(Lazy):
     """The lazy chain NFA of LAZY: waits for the rarest event first, in the order of its plan."""
 
     name = "lazy_chain"
+
+    @classmethod
+    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Order:
+        return by_rate(pattern, counts)
 
     def prepare(self) -> None:
         plan: Any = self.plan

@@ -1,11 +1,14 @@
 """`lazy_tree`: the lazy tree NFA of LAZY section 6, which picks the order anew at every step.
 
 At each attempt an instance looks at the counters of its input buffers. It goes on only if every
-variable it lacks has an event in scope that it has not handed out (the paper's non-empty condition),
-and then takes the most selective one: the one with the fewest events that can be matched. That is
-the counter times the share of events that passed this edge's condition so far. Without that share,
-two equally frequent variables would be told apart by chance even where only one of them is tied by a
-predicate to what is held.
+variable it lacks has an event in scope that it has not handed out (the paper's non-empty
+condition), and then takes the most selective one: the one with the fewest events that can be
+matched. That is the counter times the share of events that passed this edge's condition so far.
+Without that share, two equally frequent variables would be told apart by chance even where only one
+of them is tied by a predicate to what is held.
+
+A state changes its mind only for a clearly better variable. Where counters differ by chance alone,
+it would otherwise hand out now one variable's events and now another's, and pay for both.
 """
 
 from __future__ import annotations
@@ -15,6 +18,9 @@ import itertools
 from cepviz.engines.lazy import Instance, Lazy, Machine, loops, take_edges
 from cepviz.errors import CepError
 from cepviz.steps import Edge, Graph, State
+
+#: How much more selective another variable must be for a state to change its mind.
+CLEARLY = 0.5
 
 
 class LazyTree(Lazy):
@@ -27,9 +33,13 @@ class LazyTree(Lazy):
         self.states: dict[tuple[int, tuple[int, ...]], int] = {}
         #: The states that were ever reached, for those who watch.
         self.reached: dict[tuple[int, tuple[int, ...]], None] = {}
+        #: The variable each state picked last.
+        self.favourites: dict[tuple[int, tuple[int, ...]], int] = {}
         self.path: tuple[int, tuple[int, ...]] | None = None
 
     def pick(self, machine: Machine, instance: Instance) -> tuple[int, int, int] | None:
+        key = (self.machines.index(machine), instance.order)
+        favourite = self.favourites.get(key)
         best: tuple[float, int] | None = None
         picked = None
         for index, bound in enumerate(instance.values):
@@ -39,9 +49,12 @@ class LazyTree(Lazy):
             if machine.fresh(instance, index, low, high) >= high:
                 return None  # not every variable has an event yet
             tests = machine.edge(instance.order, index)
-            weight = ((high - low) * tests.rate, index)
+            bias = CLEARLY if index == favourite else 1.0
+            weight = ((high - low) * tests.rate * bias, index)
             if best is None or weight < best:
                 best, picked = weight, (index, low, high)
+        assert picked is not None
+        self.favourites[key] = picked[0]
         return picked
 
     def awaits(self, machine: Machine, instance: Instance) -> list[int]:
@@ -65,7 +78,9 @@ class LazyTree(Lazy):
     def state_name(self, machine: Machine, order: tuple[int, ...]) -> str:
         if len(order) == len(machine.names):
             return f"{machine.prefix}F"
-        return machine.prefix + ("q0" if not order else f"q({', '.join(machine.names[i] for i in order)})")
+        return machine.prefix + (
+            "q0" if not order else f"q({', '.join(machine.names[i] for i in order)})"
+        )
 
     @property
     def graph(self) -> Graph:

@@ -43,7 +43,7 @@ Joined = tuple[tuple[Cell, Version, Cell, Event, Any], ...]
 class Run:
     """The computation state of a run (5.2.1): version, state, pointer, start time, values."""
 
-    __slots__ = ("automaton", "cell", "joined", "name", "own", "splits", "start", "state",
+    __slots__ = ("automaton", "born", "cell", "joined", "own", "splits", "start", "state",
                  "values", "version")  # fmt: skip
 
     def __init__(
@@ -57,7 +57,12 @@ class Run:
         self.values = values
         self.splits = 0
         self.joined: Joined = ()
-        self.name = automaton.prefix + shown(version)
+        self.born = version
+
+    @property
+    def name(self) -> str:
+        """What it is called in a trace: the version it was born with."""
+        return self.automaton.prefix + shown(self.born)
 
     def child(self, version: Version) -> Run:
         """A copy that goes its own way from here."""
@@ -239,7 +244,7 @@ class Automaton:
         engine = self.engine
         mark = event.position if engine.by_count else event.end
         cell, made = self.buffer.put(state.index, event, mark)
-        cell.links.append((run.version, run.cell))
+        cell.link(run.version, run.cell)
         if made:
             engine.held(1, event)
         if engine.emit is not None:
@@ -482,6 +487,7 @@ class Sase(Engine):
     name = "sase"
     takes_intervals = True
     variants = tuple({"algorithm": algorithm} for algorithm in ALGORITHMS)
+    options = ("algorithm", "compressed")
 
     @classmethod
     def refuses(cls, pattern: Pattern) -> str | None:

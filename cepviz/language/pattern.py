@@ -140,13 +140,17 @@ class Branch:
     def placed(self, name: str, action: str) -> tuple[Expression, ...]:
         """The conjuncts on an edge of a sequence (SASE+ step 2): those whose last identifier is
         instantiated there. `action` is begin, take (a further element) or proceed (it is full)."""
+        return self._placements.get((name, action), ())
+
+    @cached_property
+    def _placements(self) -> dict[tuple[str, str], tuple[Expression, ...]]:
         order = [variable.name for variable in self.variables]
-        return tuple(
-            conjunct
-            for conjunct in self.conjuncts
-            if max(conjunct.variables, key=order.index, default=order[0]) == name
-            and action in _actions(conjunct, name)
-        )
+        placed: dict[tuple[str, str], tuple[Expression, ...]] = {}
+        for conjunct in self.conjuncts:
+            last = max(conjunct.variables, key=order.index, default=order[0])
+            for action in _actions(conjunct, last):
+                placed[last, action] = (*placed.get((last, action), ()), conjunct)
+        return placed
 
     def shared(self) -> tuple[Expression, ...]:
         """The conjuncts that no single event decides."""

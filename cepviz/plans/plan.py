@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,6 @@ class Order:
     """The order in which variables are matched: `Order("c", "b", "a")` waits for c first."""
 
     def __init__(self, *names: str):
-        if len(names) == 1 and not isinstance(names[0], str):
-            names = tuple(names[0])
         _check_names(names)
         self.names = names
 
@@ -130,7 +128,7 @@ def _check_fit(names: tuple[str, ...], branch: Branch, pattern: Pattern, plan: o
         raise PlanError(f"{plan!r} leaves out {one_of(missing)}")
 
 
-def by_rate(pattern: Pattern, counts: dict[str, int]) -> Order:
+def by_rate(pattern: Pattern, counts: Mapping[str, int]) -> Order:
     """The variables with the rarest event types first (LAZY's selectivity order)."""
     positive = [v for v in pattern.variables.values() if not v.negated]
     return Order(*(v.name for v in sorted(positive, key=lambda v: counts.get(v.type, 0))))
