@@ -91,7 +91,8 @@ class Returns:
 
 @dataclass(frozen=True)
 class Negation:
-    """No event of this variable that satisfies `conjuncts` lies between `after` and `before`."""
+    """No event of this variable that satisfies `conjuncts` lies between its neighbours: after all
+    of `after` and before all of `before`."""
 
     variable: Variable
     after: frozenset[str]
@@ -494,8 +495,15 @@ class Pattern:
             name = absence.variable.name
             about = _present([t for t in tests if name in t.variables], shape.names | {name})
             about = [test for test in about if name in test.variables]
+            # Its neighbours are enough: what lies beyond them is ordered by the match itself.
+            after = {
+                u for u in absence.after if not any((u, v) in shape.order for v in absence.after)
+            }
+            before = {
+                w for w in absence.before if not any((v, w) in shape.order for v in absence.before)
+            }
             negations.append(
-                Negation(absence.variable, absence.after, absence.before, tuple(about))
+                Negation(absence.variable, frozenset(after), frozenset(before), tuple(about))
             )
         return Branch(
             shape.variables,
