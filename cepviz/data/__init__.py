@@ -5,9 +5,29 @@ from __future__ import annotations
 from importlib import import_module
 from typing import Any
 
-_WHERE = {"stock_ticks": "stocks", "template": "stocks"}
+_WHERE = {
+    "FINANCE": "sectors",
+    "HI_TECH": "sectors",
+    "correlated": "sectors",
+    "correlation_threshold": "sectors",
+    "letters": "sectors",
+    "paired": "sectors",
+    "sector_ticks": "sectors",
+    "stock_ticks": "stocks",
+    "template": "stocks",
+}
 
-__all__ = ["stock_ticks", "template"]
+__all__ = [
+    "FINANCE",
+    "HI_TECH",
+    "correlated",
+    "correlation_threshold",
+    "letters",
+    "paired",
+    "sector_ticks",
+    "stock_ticks",
+    "template",
+]
 
 
 def __getattr__(name: str) -> Any:

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from cepviz.engines.automaton import Automaton, Run
 from cepviz.engines.buffer import Cell, SharedBuffer
 from cepviz.engines.output import Key
-from cepviz.engines.sase import Automaton, Run
 from cepviz.events import Event
 
 

@@ -21,12 +21,12 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
 
-from cepviz.engines.base import Engine, labels_of
-from cepviz.engines.output import Absence, Output
+from cepviz.engines.base import labels_of
+from cepviz.engines.branches import BranchEngine
 from cepviz.events import Event
 from cepviz.language.compile import Predicate, predicate
 from cepviz.language.evaluate import explain
-from cepviz.language.expressions import Expression, looks_back, needs_all, per_element
+from cepviz.language.expressions import Expression, element_wise, needs_all
 from cepviz.language.pattern import ANY, Branch, Pattern
 from cepviz.steps import Drop, Edge, Move, Prune, Put, Scope, Spawn, Test
 
@@ -119,12 +119,10 @@ class EdgeTests:
         self.whole: Predicate | None = None
         self.more: Predicate | None = None
         if name in kleene:
-            step = [c for c in conjuncts if not needs_all(c, name)]
-            begins = [c for c in step if not looks_back(c, name)]
-            takes = [c for c in step if name in per_element(c)]
-            self.first = compiled(begins, name, True)
-            self.more = compiled(takes, name, False)
-            self.whole = compiled([c for c in conjuncts if needs_all(c, name)], None, False)
+            first, more, whole = element_wise(conjuncts, name)
+            self.first = compiled(first, name, True)
+            self.more = compiled(more, name, False)
+            self.whole = compiled(whole, None, False)
         else:
             self.first = compiled(conjuncts, name, False)
         self.tried = self.passed = 0
@@ -179,22 +177,12 @@ class Machine:
 
     def settle(self) -> None:
         """Called once the engine is complete: the root begins to wait."""
-        self.absences = self._early_absences()
+        self.absences = [
+            (frozenset(map(self.names.index, needed)), absence)
+            for needed, absence in self.engine.output.early(self.branch)
+        ]
         self.engine.live += 1
         self.wait(self.root)
-
-    def _early_absences(self) -> list[tuple[frozenset[int], Absence]]:
-        """Negations that can be judged before a match is complete: those with an event on both
-        sides, once these and all that their predicates speak of are held."""
-        early = []
-        for absence in self.engine.output.absences[id(self.branch)]:
-            negation = absence.negation
-            if negation.after and negation.before:
-                needed = set(negation.after | negation.before)
-                for conjunct in negation.conjuncts:
-                    needed |= conjunct.variables - {negation.variable.name}
-                early.append((frozenset(map(self.names.index, needed)), absence))
-        return early
 
     # ---- events ----
 
@@ -519,7 +507,7 @@ def _events(values: Values) -> Iterator[Event]:
             yield bound
 
 
-class Lazy(Engine):
+class Lazy(BranchEngine):
     """The part of a lazy engine that does not depend on which variable is picked next."""
 
     @classmethod
@@ -530,15 +518,10 @@ class Lazy(Engine):
 
     def __init__(self, *arguments: Any, **keywords: Any):
         super().__init__(*arguments, **keywords)
-        self.live = 0
-        self.buffered = 0
-        self.output = Output(self, self.pattern.branches)
-        self.judging = not self.output.idle
         branches = self.pattern.branches
-        several = len(branches) > 1
         self.machines = [
-            Machine(self, branch, f"{number}:" if several else "")
-            for number, branch in enumerate(branches, 1)
+            Machine(self, branch, prefix)
+            for branch, prefix in zip(branches, self.prefixes(len(branches)), strict=True)
         ]
         self.prepare()
         for machine in self.machines:
@@ -562,39 +545,13 @@ class Lazy(Engine):
     def left(self, machine: Machine, instance: Instance) -> None:
         """An instance is gone."""
 
-    def read(self, event: Event) -> None:
-        if self.judging:
-            self.output.note(event)
-        mark = event.position if self.by_count else event.end
-        if self.window is not None:
-            edge = mark - self.window
-            for machine in self.machines:
-                machine.expire(event, edge)
-            if self.output.all:
-                self.output.prune(lambda old: not self.fits(old, event))
+    def expire(self, event: Event, edge: int | float) -> None:
+        for machine in self.machines:
+            machine.expire(event, edge)
+
+    def process(self, event: Event, mark: int | float) -> None:
         for machine in self.machines:
             machine.read(event, mark)
-        if not self.output.overlap:
-            self.output.settle_order()
-
-    def finish(self) -> None:
-        self.output.settle(None)
-
-    def alive(self, runs: int, event: Event) -> None:
-        """Counts live instances, against the budget."""
-        self.live += runs
-        if self.live > self.counters.peak_runs:
-            self.counters.peak_runs = self.live
-            if self.live > self.budget.runs:
-                self.stop("runs", event)
-
-    def hold(self, events: int, event: Event) -> None:
-        """Counts buffered events, against the budget."""
-        self.buffered += events
-        if self.buffered > self.counters.peak_buffered:
-            self.counters.peak_buffered = self.buffered
-            if self.buffered > self.budget.buffered:
-                self.stop("buffered", event)
 
 
 def take_edges(machine: Machine, order: tuple[int, ...], index: int) -> Edge:

@@ -141,6 +141,18 @@ class Output:
         """Whether events do not concern it: nothing is negated, nothing is held back."""
         return not self.all and self.overlap and not self.several
 
+    def early(self, branch: Branch) -> list[tuple[frozenset[str], Absence]]:
+        """The negations that can be judged before a match is complete, those with an event on
+        both sides, each with the variables that must be bound for that."""
+        found = []
+        for absence in self.absences[id(branch)]:
+            negation = absence.negation
+            if negation.after and negation.before:
+                about = frozenset().union(*(c.variables for c in negation.conjuncts))
+                needed = negation.after | negation.before | about - {negation.variable.name}
+                found.append((needed, absence))
+        return found
+
     # ---- the stream ----
 
     def note(self, event: Event) -> None:

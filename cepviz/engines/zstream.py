@@ -12,8 +12,8 @@ import heapq
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from cepviz.engines.base import Engine, labels_of
-from cepviz.engines.output import Absence, Output
+from cepviz.engines.base import labels_of
+from cepviz.engines.branches import BranchEngine
 from cepviz.errors import PlanError
 from cepviz.events import Event
 from cepviz.language.compile import predicate
@@ -22,9 +22,7 @@ from cepviz.language.expressions import (
     Attribute,
     Compare,
     Expression,
-    looks_back,
-    needs_all,
-    per_element,
+    element_wise,
 )
 from cepviz.language.pattern import ANY, Branch, Pattern
 from cepviz.plans.plan import Tree, by_rate
@@ -123,10 +121,10 @@ class Leaf(Node):
                 tests, {name: "m"}, candidate=candidate, kleene=kleene, first=first, failed=failed
             )
 
-        step = [c for c in rest if not needs_all(c, name)]
-        self.first = compiled([c for c in step if not looks_back(c, name)], name, True)
-        self.more = compiled([c for c in step if name in per_element(c)], name, False)
-        self.whole = compiled([c for c in rest if needs_all(c, name)], None, False)
+        first, more, whole = element_wise(rest, name)
+        self.first = compiled(first, name, True)
+        self.more = compiled(more, name, False)
+        self.whole = compiled(whole, None, False)
         self.lists: list[tuple[Event, ...]] = []
 
     def read(self, event: Event) -> None:
@@ -189,7 +187,12 @@ class Join(Node):
             kleene=evaluation.kleene,
             failed=evaluation.engine.failed,
         )
-        self.absences = evaluation.early(self.variables, left.variables, right.variables)
+        # The negations that this node is the first to be able to judge.
+        self.absences = [
+            absence
+            for needed, absence in evaluation.engine.output.early(evaluation.branch)
+            if needed <= mine and not any(needed <= side for side in sides)
+        ]
 
     def _equality(self, conjunct: Expression) -> tuple[Attribute, Attribute, Expression] | None:
         """An equality of two attributes, one on each side: (left's, right's, conjunct)."""
@@ -320,23 +323,6 @@ class Evaluation:
         self.nodes.append(node)
         return node
 
-    def early(
-        self, mine: frozenset[int], left: frozenset[int], right: frozenset[int]
-    ) -> list[Absence]:
-        """The negations that this node is the first to be able to judge."""
-        found = []
-        for absence in self.engine.output.absences[id(self.branch)]:
-            negation = absence.negation
-            if not (negation.after and negation.before):
-                continue
-            needed = set(negation.after | negation.before)
-            for conjunct in negation.conjuncts:
-                needed |= conjunct.variables - {negation.variable.name}
-            indices = {self.names.index(name) for name in needed}
-            if indices <= mine and not (indices <= left or indices <= right):
-                found.append(absence)
-        return found
-
     def entry(self, index: int, bound: Any, first: Event, last: Event) -> Entry:
         values = tuple([bound if i == index else None for i in range(len(self.names))])
         by_count = self.engine.by_count
@@ -398,7 +384,7 @@ class Evaluation:
             emit(Drop(joined.name, "predicate", event.label))
 
 
-class ZStream(Engine):
+class ZStream(BranchEngine):
     """Evaluation trees as in ZStream: joins bottom up, in the shape of the plan."""
 
     name = "zstream"
@@ -422,13 +408,10 @@ class ZStream(Engine):
             raise PlanError(
                 f"zstream follows a tree, as in Tree(('a', ('b', 'c'))), not {self.plan!r}"
             )
-        self.buffered = 0
-        self.output = Output(self, self.pattern.branches)
-        self.judging = not self.output.idle
-        several = len(self.pattern.branches) > 1
+        branches = self.pattern.branches
         self.evaluations = [
-            Evaluation(self, branch, f"{number}:" if several else "")
-            for number, branch in enumerate(self.pattern.branches, 1)
+            Evaluation(self, branch, prefix)
+            for branch, prefix in zip(branches, self.prefixes(len(branches)), strict=True)
         ]
 
     @property
@@ -448,30 +431,13 @@ class ZStream(Engine):
             states.append(State(final, "final"))
         return Graph(tuple(states), tuple(edges), "zstream")
 
-    def read(self, event: Event) -> None:
-        if self.judging:
-            self.output.note(event)
-        if self.window is not None:
-            edge = (event.position if self.by_count else event.end) - self.window
-            for evaluation in self.evaluations:
-                for node in evaluation.nodes:
-                    if node.expiry and node.expiry[0][0] <= edge:
-                        node.expire(edge, event)
-            if self.output.all:
-                self.output.prune(lambda old: not self.fits(old, event))
+    def expire(self, event: Event, edge: int | float) -> None:
+        for evaluation in self.evaluations:
+            for node in evaluation.nodes:
+                if node.expiry and node.expiry[0][0] <= edge:
+                    node.expire(edge, event)
+
+    def process(self, event: Event, mark: int | float) -> None:
         for evaluation in self.evaluations:
             for leaf in evaluation.leaves.get(event.type, ()):
                 leaf.read(event)
-        if not self.output.overlap:
-            self.output.settle_order()
-
-    def finish(self) -> None:
-        self.output.settle(None)
-
-    def hold(self, entries: int, event: Event) -> None:
-        """Counts entries in the buffers of leaves and nodes, against the budget."""
-        self.buffered += entries
-        if self.buffered > self.counters.peak_buffered:
-            self.counters.peak_buffered = self.buffered
-            if self.buffered > self.budget.buffered:
-                self.stop("buffered", event)

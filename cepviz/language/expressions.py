@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -379,6 +379,17 @@ def needs_all(expression: Expression, variable: str) -> bool:
         or (isinstance(node, Aggregate) and node.variable == variable and not node.prefix)
         for node in expression.walk()
     )
+
+
+def element_wise(
+    conjuncts: Iterable[Expression], name: str
+) -> tuple[list[Expression], list[Expression], list[Expression]]:
+    """The conjuncts to try on the first element of a Kleene variable, on each further one, and on
+    the whole list."""
+    whole = [c for c in conjuncts if needs_all(c, name)]
+    step = [c for c in conjuncts if not needs_all(c, name)]
+    first = [c for c in step if not looks_back(c, name)]
+    return first, [c for c in step if name in per_element(c)], whole
 
 
 def per_element(expression: Expression) -> frozenset[str]:
