@@ -17,8 +17,10 @@ from typing import Any
 BUILD = Path(__file__).parent.parent / "build"
 
 #: Okabe and Ito's colours, told apart by people who see few of them, and a mark for each.
-COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000",
+           "#888888")  # fmt: skip
+MARKS = ("circle", "square", "diamond", "cross", "triangle-up", "x", "star",
+         "hexagon")  # fmt: skip
 
 Times = Mapping[str, list[float]]
 

@@ -1,0 +1,96 @@
+"""The marks of every picture: colours by name, and what each class of shape looks like.
+
+Colours are Okabe and Ito's, which the colour-blind can tell apart, each for light and for dark.
+No mark differs by colour alone: lines are solid, dashed or dotted, dots filled, hollow or square.
+"""
+
+from __future__ import annotations
+
+#: Name to (light, dark).
+COLOURS = {
+    "paper": ("#ffffff", "#16181d"),
+    "ink": ("#1b1b1b", "#ececec"),
+    "faint": ("#6b6b6b", "#a0a4ab"),
+    "line": ("#c9c9c9", "#4a4f57"),
+    "wash": ("#f2f2f2", "#24272e"),
+    "blue": ("#0072B2", "#56a8dc"),
+    "purple": ("#b0568a", "#CC79A7"),
+    "orange": ("#a86f00", "#E69F00"),
+    "green": ("#00805c", "#2bc295"),
+    "vermilion": ("#c04e00", "#f08a4b"),
+    "sky": ("#2a7fb8", "#56B4E9"),
+}
+
+FONT = "ui-sans-serif, system-ui, 'DejaVu Sans', 'Segoe UI', Helvetica, Arial, sans-serif"
+
+#: Class to SVG properties; a colour's name stands for the colour of the theme.
+CLASSES: dict[str, dict[str, str]] = {
+    "text": {"fill": "ink", "font-size": "12px"},
+    "small": {"fill": "faint", "font-size": "11px"},
+    "label": {"fill": "ink", "font-size": "13px", "font-weight": "600"},
+    "middle": {"text-anchor": "middle"},
+    "end": {"text-anchor": "end"},
+    "state": {"fill": "paper", "stroke": "ink", "stroke-width": "1.5"},
+    "final": {"fill": "none", "stroke": "ink", "stroke-width": "1.5"},
+    "past": {"fill": "paper", "stroke": "line", "stroke-width": "1.5"},
+    "edge": {"fill": "none", "stroke": "faint", "stroke-width": "1.5"},
+    "begin": {"fill": "none", "stroke": "blue", "stroke-width": "1.8"},
+    "take": {"fill": "none", "stroke": "blue", "stroke-width": "1.8"},
+    "ignore": {"fill": "none", "stroke": "faint", "stroke-width": "1.4", "stroke-dasharray": "5 4"},
+    "proceed": {"fill": "none", "stroke": "purple", "stroke-width": "1.8"},
+    "store": {"fill": "none", "stroke": "orange", "stroke-width": "1.8", "stroke-dasharray": "1 4",
+              "stroke-linecap": "round"},
+    "negate": {"fill": "none", "stroke": "vermilion", "stroke-width": "1.6",
+               "stroke-dasharray": "8 3 2 3"},
+    "match": {"fill": "green", "stroke": "green"},
+    "drop": {"fill": "none", "stroke": "vermilion", "stroke-width": "2"},
+    "dot": {"fill": "blue", "stroke": "blue"},
+    "hollow": {"fill": "paper", "stroke": "faint", "stroke-width": "1.4"},
+    "square": {"fill": "orange", "stroke": "orange"},
+    "badge": {"fill": "ink"},
+    "badge-text": {"fill": "paper", "font-size": "11px", "font-weight": "600",
+                   "text-anchor": "middle"},
+    "window": {"fill": "none", "stroke": "ink", "stroke-width": "1.5"},
+    "scope": {"fill": "none", "stroke": "orange", "stroke-width": "1.5"},
+    "gap": {"fill": "vermilion", "fill-opacity": "0.14"},
+    "grid": {"stroke": "line", "stroke-width": "1"},
+    "cell": {"fill": "wash", "stroke": "line", "stroke-width": "1"},
+    "selected": {"stroke": "ink", "stroke-width": "2.5"},
+    "lit": {"stroke-width": "3.5"},
+    "dim": {"opacity": "0.28"},
+    "bold": {"font-weight": "700"},
+    "yes": {"fill": "green", "font-weight": "700"},
+    "no": {"fill": "vermilion", "font-weight": "700"},
+}  # fmt: skip
+
+
+def resolved(classes: str, theme: str) -> dict[str, str]:
+    """The SVG properties of some classes in the light or the dark theme; later classes win."""
+    which = 0 if theme == "light" else 1
+    merged: dict[str, str] = {}
+    for name in classes.split():
+        merged |= CLASSES.get(name, {})
+    return {
+        prop: COLOURS[value][which] if value in COLOURS else value for prop, value in merged.items()
+    }
+
+
+def stylesheet() -> str:
+    """The classes as CSS, with variables for the colours: they follow the page's theme."""
+    light, dark = (
+        ";".join(f"--{name}:{pair[which]}" for name, pair in COLOURS.items()) for which in (0, 1)
+    )
+    rules = [
+        f".cep{{{light};font-family:{FONT};color:var(--ink)}}",
+        f"@media (prefers-color-scheme: dark){{.cep{{{dark}}}}}",
+        # A notebook or a page that says which theme it shows is believed before the system.
+        f"[data-jp-theme-light=true] .cep,[data-theme=light] .cep,.cep.light{{{light}}}",
+        f"[data-jp-theme-light=false] .cep,[data-theme=dark] .cep,.cep.dark{{{dark}}}",
+    ]
+    for name, properties in CLASSES.items():
+        body = ";".join(
+            f"{prop}:{f'var(--{value})' if value in COLOURS else value}"
+            for prop, value in properties.items()
+        )
+        rules.append(f".cep .{name}{{{body}}}")
+    return "\n".join(rules)
