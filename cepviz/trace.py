@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gzip
 import html
+import importlib
 import io
 import json
 import os
@@ -497,6 +498,19 @@ class Trace:
                     file.write(",\n" if index else "\n")
                     file.write(pack(step.to_plain()))
                 file.write("\n]}\n")
+            os.replace(part, path)
+        finally:
+            part.unlink(missing_ok=True)
+        return path
+
+    def to_html(self, path: str | os.PathLike[str]) -> Path:
+        """Saves the trace as one page that plays it, without network, kernel or Python."""
+        # Views stand above the trace, so they are looked up by name, when they are asked for.
+        page: str = importlib.import_module("cepviz.views.replay").replay(self)
+        path = Path(path)
+        part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
+        try:
+            part.write_text(page, encoding="utf-8")
             os.replace(part, path)
         finally:
             part.unlink(missing_ok=True)

@@ -413,7 +413,7 @@ class Automaton:
         assert self.engine.emit is not None
         name = state.variable.name
         held = run.bindings(name, event)
-        tests = [explain(c, held) for c in self.branch.placed(name, action)]
+        tests = [explain(c, held, newest=name) for c in self.branch.placed(name, action)]
         edge = f"{self.prefix}{action} {state.name}"
         if proceeding is not None:
             inner = proceeding.variable.name

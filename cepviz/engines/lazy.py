@@ -480,7 +480,7 @@ class Machine:
         held = {n: bound for n, bound in zip(self.names, values, strict=True) if bound}
         bound = (*held.get(name, ()), candidate) if name in self.kleene else candidate
         shown = [
-            explain(c, {**held, name: bound})
+            explain(c, {**held, name: bound}, newest=name)
             for c in (*self.branch.own(name), *tests.conjuncts)
             if not needs_all(c, name)
         ]

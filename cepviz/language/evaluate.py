@@ -177,14 +177,17 @@ def truth(
     return None if inside is None else bool(inside)
 
 
-def elements(conjunct: Expression, bindings: Bindings) -> Iterator[dict[str, int]]:
+def elements(
+    conjunct: Expression, bindings: Bindings, newest: str | None = None
+) -> Iterator[dict[str, int]]:
     """The elements for which a conjunct must hold: every one, or from the second on if it looks
-    back; for each Kleene variable by itself."""
+    back; for each Kleene variable by itself. Of the variable `newest` only the last element."""
     names = sorted(per_element(conjunct))
-    ranges = [
-        range(1 if looks_back(conjunct, name) else 0, len(_events(bindings, name)))
-        for name in names
-    ]
+    ranges = []
+    for name in names:
+        count = len(_events(bindings, name))
+        least = 1 if looks_back(conjunct, name) else 0
+        ranges.append(range(max(least, count - 1) if name == newest else least, count))
     for chosen in itertools.product(*ranges):
         yield dict(zip(names, chosen, strict=True))
 
@@ -195,14 +198,18 @@ def holds(conjunct: Expression, bindings: Bindings, failed: Failed | None = None
 
 
 def explain(
-    conjunct: Expression, bindings: Bindings, at: Mapping[str, int] | None = None
+    conjunct: Expression,
+    bindings: Bindings,
+    at: Mapping[str, int] | None = None,
+    newest: str | None = None,
 ) -> Tested:
     """A conjunct with the values it sees and its truth.
 
-    Without `at`, it is shown at the first element where it does not hold, or at the last one.
+    Without `at`, it is shown at the first element where it does not hold, or at the last one; of
+    the variable `newest`, to which an event was just added, only the last element is looked at.
     """
     if at is None:
-        choices = list(elements(conjunct, bindings))
+        choices = list(elements(conjunct, bindings, newest))
         if not choices:
             return Tested(str(conjunct), f"{conjunct} has no element to hold for", True)
         failing = (c for c in choices if truth(conjunct, bindings, c, lambda *_: None) is not True)
@@ -211,7 +218,7 @@ def explain(
     seen: dict[str, Any] = {}
     for node in conjunct.walk():
         if isinstance(node, Attribute | Length | Aggregate):
-            seen[str(node)] = value(node, bindings, at)
+            seen[str(node)] = _tried(node, bindings, at)
     notes += [f"{name} is missing" for name, found in seen.items() if found is None]
 
     def failed(node: Expression, bindings: Bindings, error: Exception) -> None:
@@ -222,12 +229,20 @@ def explain(
     return Tested(str(conjunct), _said(conjunct, bindings, at), verdict, shown, "; ".join(notes))
 
 
+def _tried(node: Expression, bindings: Bindings, at: Mapping[str, int]) -> Any:
+    """The value of an expression, None where it cannot be computed."""
+    try:
+        return value(node, bindings, at)
+    except Exception:
+        return None
+
+
 def _said(node: Expression, bindings: Bindings, at: Mapping[str, int]) -> str:
     """The expression with the value of each part behind it: `b.volume 999 < 80% * ... = 816`."""
 
     def side(part: Expression) -> str:
         if isinstance(part, Attribute | Length | Aggregate):
-            return f"{part} {short(value(part, bindings, at))}"
+            return f"{part} {short(_tried(part, bindings, at))}"
         if isinstance(part, Arithmetic | Negative | Call):
             try:
                 return f"{_inside(part)} = {short(value(part, bindings, at))}"

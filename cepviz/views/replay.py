@@ -1,0 +1,169 @@
+"""A trace as one page that plays it: no network, no kernel, from a mail attachment.
+
+Every step is drawn in Python. The page holds, for each shape of each panel, the steps at which it
+changes, so any step can be shown at once; equal shapes are kept once.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import html
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from cepviz.language.highlight import highlighted
+from cepviz.trace import Trace
+from cepviz.views.scene import Scene
+from cepviz.views.style import stylesheet
+
+View = Callable[..., Scene]
+
+#: A page of more steps than this takes long to make and to read; it shows the first ones.
+MOST_STEPS = 20_000
+
+PAGE_STYLE = """
+html{color-scheme:light dark}
+html[data-theme=light]{color-scheme:light} html[data-theme=dark]{color-scheme:dark}
+body{margin:0;background:var(--paper);color:var(--ink)}
+main{max-width:1500px;margin:0 auto;padding:12px 16px 24px}
+h1{font-size:15px;margin:0 0 8px;font-weight:600} h2{font-size:12px;margin:0;color:var(--faint);
+font-weight:600}
+pre{margin:0 0 10px;padding:8px 10px;border:1px solid var(--line);border-radius:6px;
+overflow-x:auto;font-size:13px;line-height:1.45}
+#panels{display:flex;flex-wrap:wrap;gap:14px}
+section{border:1px solid var(--line);border-radius:6px;padding:8px 10px;max-width:100%;
+box-sizing:border-box}
+.scroll{overflow:auto;max-height:70vh} svg{display:block;max-width:none}
+#bar{position:sticky;bottom:0;background:var(--paper);border-top:1px solid var(--line);
+padding:8px 0;margin-top:12px}
+#say{font-size:15px;line-height:1.4;min-height:2.9em;padding-left:10px;
+border-left:4px solid var(--line)}
+#say[data-kind=match]{border-color:var(--green)} #say[data-kind=drop]{border-color:var(--vermilion)}
+#say[data-kind=spawn]{border-color:var(--purple)} #say[data-kind=arrive]{border-color:var(--ink)}
+#controls{display:flex;flex-wrap:wrap;gap:6px;align-items:center;margin-top:6px;font-size:13px}
+button,select{font:inherit;color:inherit;background:var(--wash);border:1px solid var(--line);
+border-radius:5px;padding:3px 9px;min-height:28px} button:disabled{opacity:.4}
+button:focus-visible,input:focus-visible{outline:2px solid var(--ink);outline-offset:1px}
+#slider{flex:1 1 220px;min-width:140px} #where{min-width:11em}
+dialog{background:var(--paper);color:var(--ink);border:1px solid var(--line);border-radius:8px}
+kbd{border:1px solid var(--line);border-radius:3px;padding:0 4px;font-size:12px}
+td{padding:2px 10px 2px 0}
+"""
+
+KEYS = [
+    ("→ ←", "one step on, one back"),
+    ("shift → ←", "one event on, one back"),
+    ("space", "play, pause"),
+    ("m d s r", "next match, drop, split, replan; with shift the previous"),
+    ("home end", "first, last step"),
+    ("1 … 9", "follow one of the runs seen last; again or esc to stop"),
+    ("?", "this help"),
+]
+
+
+def replay(trace: Trace, views: Sequence[tuple[str, View]] | None = None) -> str:
+    """The page that plays a trace, as text."""
+    if views is None:
+        from cepviz.views.automaton import automaton
+        from cepviz.views.buffer import buffer
+        from cepviz.views.timeline import timeline
+
+        views = [("Automaton", automaton), ("Buffer", buffer), ("Timeline", timeline)]
+    count = min(len(trace), MOST_STEPS)
+    shapes: dict[str, int] = {}
+    data = {
+        "panels": [_panel(title, view, trace, count, shapes) for title, view in views],
+        "shapes": [json.loads(shape) for shape in shapes],
+        "say": [trace[index].say() for index in range(count)] or ["Nothing happened."],
+        "kinds": [trace[index].kind for index in range(count)] or ["arrive"],
+        "runs": [getattr(trace[index], "run", "") for index in range(count)] or [""],
+    }
+    return _page(trace, data, count)
+
+
+def _panel(
+    title: str, view: View, trace: Trace, count: int, shapes: dict[str, int]
+) -> dict[str, Any]:
+    history: dict[str, list[int]] = {}
+    order: list[str] = []
+    before: Scene | None = None
+    width = height = 0.0
+    for index in range(count):
+        scene = view(trace, index)
+        width, height = max(width, scene.width), max(height, scene.height)
+        changes = scene.diff(before)
+        if any(key not in history for key in changes["put"]):
+            _merge(order, list(scene.shapes), history)
+        for key, shape in changes["put"].items():
+            packed = json.dumps(shape, separators=(",", ":"))
+            history[key] += [index, shapes.setdefault(packed, len(shapes))]
+        for key in changes["del"]:
+            history[key] += [index, -1]
+        before = scene
+    return {
+        "title": title,
+        "width": round(width),
+        "height": round(height),
+        "keys": order,
+        "history": [history[key] for key in order],
+    }
+
+
+def _merge(order: list[str], keys: list[str], history: dict[str, list[int]]) -> None:
+    """Puts keys that are new into the drawing order, each behind the one drawn before it."""
+    previous: str | None = None
+    for key in keys:
+        if key not in history:
+            history[key] = []
+            order.insert(0 if previous is None else order.index(previous) + 1, key)
+        previous = key
+
+
+def _page(trace: Trace, data: dict[str, Any], count: int) -> str:
+    packed = base64.b64encode(gzip.compress(json.dumps(data).encode(), mtime=0)).decode()
+    script = Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
+    cut = f", the first {count:,} shown" if count < len(trace) else ""
+    title = f"{trace.engine}: {len(trace):,} steps{cut}, {len(trace.matches):,} matches"
+    keys = "".join(
+        f"<tr><td><kbd>{html.escape(key)}</kbd></td><td>{html.escape(what)}</td></tr>"
+        for key, what in KEYS
+    )
+    jumps = "".join(
+        f'<button id="next-{kind}">{name}</button>'
+        for kind, name in (
+            ("match", "match ◆"), ("drop", "drop ✕"), ("spawn", "split"), ("replan", "replan"),
+        )
+    )  # fmt: skip
+    note = f"<p>{html.escape(trace.note)}</p>" if trace.note else ""
+    return f"""<!doctype html>
+<html lang="en"><head><meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>cepviz: {html.escape(title)}</title>
+<style>{stylesheet()}{PAGE_STYLE}</style></head>
+<body class="cep"><main>
+<h1>{html.escape(title)}</h1>{note}
+{highlighted(trace.pattern)}
+<div id="panels"></div>
+<div id="bar">
+<div id="say" role="status" aria-live="polite"></div>
+<div id="controls">
+<button id="first" title="first step (home)">⏮</button>
+<button id="back" title="one step back (left)">◀</button>
+<button id="on" title="one step on (right)">▶</button>
+<button id="last" title="last step (end)">⏭</button>
+<button id="play" title="space">⏵ play</button>
+<label>speed <select id="speed"><option value="1">slow</option><option value="3" selected>medium
+</option><option value="10">fast</option><option value="40">very fast</option></select></label>
+<input id="slider" type="range" min="0" value="0" aria-label="step">
+<span id="where"></span> <span>next:</span> {jumps}
+<button id="theme" title="light or dark">◐</button><button id="help" title="keys">?</button>
+</div></div>
+<dialog id="keys"><table>{keys}</table><form method="dialog"><button>close</button></form></dialog>
+</main>
+<script type="text/plain" id="data">{packed}</script>
+<script>{script}</script>
+</body></html>
+"""
