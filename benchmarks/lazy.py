@@ -1,8 +1,8 @@
 """The experiments of LAZY section 7 (Figures 7 to 10), and the bars of the lazy engines.
 
-The paper's stocks are made up here (`sector_ticks`): ten stocks of each sector, a price each minute,
-a history and a window of ten minutes, so 100 events of a and of b in a window. T is set so that one
-pair in a hundred passes. Counts are exact and the same on every machine; times are not.
+The paper's stocks are made up here (`sector_ticks`): ten stocks of each sector, a price each
+minute, a history and a window of ten minutes, so 100 events of a and of b in a window. T is set so
+that one pair in a hundred passes. Counts are exact and the same on every machine; times are not.
 """
 
 from __future__ import annotations
@@ -55,6 +55,13 @@ class Size:
             1.0: 4_000,
         }
     )  # fmt: skip
+    stationary: dict[float, int] = field(
+        default_factory=lambda: {
+            0.001: 40_000, 0.01: 20_000, 0.03: 12_000, 0.1: 6_000, 0.3: 6_000, 1.0: 6_000,
+        }
+    )  # fmt: skip
+    kinds: tuple[str, ...] = ("stocks", "letters")
+    seeds: tuple[int, ...] = (1, 2, 3)
     inputs: tuple[int, ...] = (1_000, 2_000, 5_000, 10_000, 20_000, 40_000)
     period: int = 20_000
     periods: int = 6
@@ -63,12 +70,15 @@ class Size:
     repeats: int = 5
 
 
+# Of stocks, a stream that is short enough for this has no share of 1 % yet: GOOG is a single walk.
 QUICK = Size(
-    rates={0.001: 20_000, 0.01: 8_000, 0.1: 3_000, 1.0: 1_500},
-    inputs=(1_000, 2_000, 5_000, 10_000),
-    period=4_000,
+    rates={0.001: 10_000, 0.01: 4_000, 0.1: 1_500, 1.0: 600},
+    stationary={0.001: 40_000, 0.1: 6_000, 0.3: 6_000, 1.0: 3_000},
+    kinds=("letters",),
+    inputs=(1_000, 2_000, 5_000),
+    period=3_000,
     speed=10_000,
-    grown=(10_000, 100_000, 300_000),
+    grown=(10_000, 300_000),
     repeats=3,
 )
 
@@ -190,15 +200,40 @@ def evaluations(report: Report, size: Size) -> None:
         gain = counts["eager"] / counts[best(counts)]
         name = f"best chain at least {least} times fewer evaluations than eager, f_c = {f_c}"
         report.bar(name, f"{gain:.1f} times ({best(counts)})", gain >= least)
-    excess = {
-        (sequence, f_c): counts["tree"] / counts[best(counts)]
-        for sequence, by_rate in found.items()
-        for f_c, counts in by_rate.items()
-    }
-    worst = max(excess, key=lambda where: excess[where])
-    said = f"at most {excess[worst]:.3f} times (sequence {worst[0]}, f_c = {worst[1]})"
+
+
+def stationary(report: Report, size: Size) -> None:
+    """The tree against the best chain: streams of 10 windows or more, several of each kind.
+
+    Chains that cannot be the best are left out: those that join a with c first, which no condition
+    relates, and where c is rarer than the others, those that end with it.
+    """
+    columns = ["stream", "f_c", "events", *(f"{s}, tree : best" for s in SEQUENCES), "best chains"]
+    note = f"The worst of {len(size.seeds)} streams with other seeds."
+    kinds = {name: getattr(Workload, name) for name in size.kinds}
+    worst: dict[tuple[str, float, str], float] = {}
+    with report.table("Tree against the best chain", columns, note) as rows:
+        for (name, make), (f_c, count) in itertools.product(kinds.items(), size.stationary.items()):
+            bests = set()
+            chains = ("bca", "cba") if f_c < 1 else ("abc", "bac", "bca", "cba")
+            for seed in size.seeds:
+                work = make(count, f_c, seed)
+                for sequence in SEQUENCES:
+                    progress(f"{name}, f_c = {f_c}, seed {seed}: {sequence}")
+                    counts = {
+                        case: work.run(case, sequence).counters.evaluations
+                        for case in (*chains, "tree")
+                    }
+                    chain = min(chains, key=lambda chain: counts[chain])
+                    bests.add(chain)
+                    where = (name, f_c, sequence)
+                    worst[where] = max(worst.get(where, 0), counts["tree"] / counts[chain])
+            ratios = [round(worst[name, f_c, sequence], 3) for sequence in SEQUENCES]
+            rows.append([name, str(f_c), count, *map(str, ratios), ", ".join(sorted(bests))])
+    where = max(worst, key=lambda where: worst[where])
+    said = f"at most {worst[where]:.3f} times ({where[0]}, f_c = {where[1]}, sequence {where[2]})"
     report.bar("tree at most 1.10 times the best chain, every stationary stream", said,
-               excess[worst] <= 1.1)  # fmt: skip
+               worst[where] <= 1.1)  # fmt: skip
 
 
 # ---- Figure 9: instances ----
@@ -308,7 +343,7 @@ def flat(report: Report, size: Size) -> None:
             for count, stream in streams.items():
                 for case in cases:
                     progress(f"round {turn + 1}: {case}, {count:,} events")
-                    times = max(1, min(10, most // count // 3))
+                    times = max(1, min(5, most // count // 3))
                     seconds = sum(pushing(case, stream) for _ in range(times))
                     spent.setdefault((case, count), []).append(seconds / times / count)
         first = size.grown[0]
@@ -347,7 +382,7 @@ def pushing(case: str, stream: Stream) -> float:
     return seconds
 
 
-SECTIONS = (evaluations, instances, switching, speed, flat)
+SECTIONS = (evaluations, stationary, instances, switching, speed, flat)
 
 
 def measure(report: Report, size: Size) -> None:

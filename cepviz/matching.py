@@ -41,10 +41,16 @@ class Result(Sequence[Match]):
     @overload
     def __getitem__(self, index: slice) -> list[Match]: ...
     def __getitem__(self, index: Any) -> Any:
-        return self._matches[index]
+        found = self._matches[index]
+        return self._mine(found) if isinstance(found, Match) else list(map(self._mine, found))
 
     def __iter__(self) -> Iterator[Match]:
-        return iter(self._matches)
+        return map(self._mine, self._matches)
+
+    def _mine(self, match: Match) -> Match:
+        """A match that knows where it came from, as `why` asks."""
+        match.result = self
+        return match
 
     def origin(self, event: Event) -> Match | None:
         """The match that a composite event stands for, in a chain of queries."""

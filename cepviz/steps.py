@@ -245,7 +245,8 @@ class Merge(Step):
 class Drop(Step):
     """Run `run` ends without a match.
 
-    `reason` is window, predicate, contiguity, negation, non-overlap, budget or end.
+    `reason` is window, predicate, contiguity, negation, non-overlap, exhausted (of a lazy run:
+    nothing more can be in its scope), budget or end.
     """
 
     kind: ClassVar[str] = "drop"

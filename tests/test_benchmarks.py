@@ -40,8 +40,12 @@ def sase():
     return importlib.import_module("sase")
 
 
+def lazy():
+    return importlib.import_module("lazy")
+
+
 def test_there_are_benchmarks_and_each_imports():
-    assert {"hooks", "sase"} <= set(NAMES)
+    assert {"hooks", "lazy", "sase"} <= set(NAMES)
     for name in NAMES:
         importlib.import_module(name)
 
@@ -132,6 +136,131 @@ def test_merging_follows_fewer_runs_for_the_same_matches(work):
     assert merging.matches == basic.matches
     assert 0 < merging.counters["merged"] < work.starts
     assert merging.runs_per_step() < basic.runs_per_step()
+
+
+# ---- lazy: counts are exact, so the bars on them are tests ----
+
+
+def test_lazy_measures_everything_in_a_tiny_size(report, tmp_path, capsys):
+    tiny = lazy().Size(
+        rates={0.001: 1_500, 0.01: 600, 1.0: 300}, stationary={0.1: 600}, seeds=(1,),
+        inputs=(300, 600), period=300, periods=3, speed=400, grown=(300, 900), repeats=1,
+    )  # fmt: skip
+    lazy().measure(report, tiny)
+    page = tmp_path / "page.html"
+    report.close(page)
+    printed = capsys.readouterr().out
+    for part in ("Figure 7", "sequence c, b, a", "sequence a, c, b", "Figure 9", "Figure 10"):
+        assert part in printed
+    assert len(report.bars) == 7
+    assert page.read_text().count("Plotly.newPlot(") == 6
+
+
+@pytest.fixture(scope="module")
+def rare(folder):
+    """Events of types A, B and C, of which C is rare: f_c = 0.01."""
+    return lazy().Workload.letters(6_000, 0.01)
+
+
+@pytest.fixture(scope="module")
+def evaluations(rare):
+    return {case: rare.run(case).counters.evaluations for case in lazy().CASES}
+
+
+def kinds(work):
+    """The events by type, as (position, time, x)."""
+    found: dict[str, list[tuple[int, int, int]]] = {"A": [], "B": [], "C": []}
+    for event in work.events:
+        found[event.type].append((event.position, event.end, event["x"]))
+    return found.values()
+
+
+def earlier(events, event, last):
+    """Those before an event and in one window with the last of the match."""
+    return [old for old in events if old[0] < event[0] and last[1] - old[1] < 600]
+
+
+def fits(one, other):
+    return (one[2] + other[2]) % 100 == 0
+
+
+def test_evaluations_of_the_chain_from_c_can_be_counted_by_hand(rare, evaluations):
+    """One for each c; each b before it; and for a b that fits, each a before that."""
+    a_events, b_events, c_events = kinds(rare)
+    count = 0
+    for c in c_events:
+        before = earlier(b_events, c, c)
+        count += 1 + len(before)
+        count += sum(len(earlier(a_events, b, c)) for b in before if fits(b, c))
+    assert evaluations["cba"] == count
+
+
+def test_evaluations_of_eager_can_be_counted_by_hand(rare, evaluations):
+    """One for each a; each a before a b; and for each c, each pair that fits."""
+    a_events, b_events, c_events = kinds(rare)
+    pairs = [(a, b) for b in b_events for a in earlier(a_events, b, b)]
+    fitting = [(a, b) for a, b in pairs if fits(a, b)]
+    late = sum(b[0] < c[0] and c[1] - a[1] < 600 for c in c_events for a, b in fitting)
+    assert evaluations["eager"] == len(a_events) + len(pairs) + late
+
+
+def test_a_chain_in_the_order_of_the_sequence_tries_what_eager_tries(rare, evaluations):
+    assert evaluations["abc"] == evaluations["eager"]
+    assert (
+        rare.run("cba", "cba").counters.evaluations == rare.run("eager", "cba").counters.evaluations
+    )
+
+
+@pytest.mark.parametrize(("f_c", "count", "times"), [(0.01, 6_000, 15), (0.001, 12_000, 100)])
+@pytest.mark.parametrize("stream", ["stocks", "letters"])
+def test_waiting_for_a_rare_event_saves_evaluations(stream, f_c, count, times):
+    work = getattr(lazy().Workload, stream)(count, f_c)
+    eager, chain = (work.run(case).counters for case in ("eager", "cba"))
+    assert eager.evaluations >= times * chain.evaluations
+    assert eager.peak_runs >= 10 * chain.peak_runs
+    assert eager.matches == chain.matches
+
+
+@pytest.mark.parametrize("sequence", ["abc", "cba", "acb"])
+@pytest.mark.parametrize("f_c", [0.01, 0.1, 1.0])
+def test_tree_is_about_as_good_as_the_best_chain(sequence, f_c):
+    work = lazy().Workload.letters(3_000 if f_c < 1 else 1_500, f_c)
+    chains = [work.run(case, sequence).counters for case in ("abc", "bac", "bca", "cba")]
+    tree = work.run("tree", sequence).counters
+    assert tree.evaluations <= 1.1 * min(chain.evaluations for chain in chains)
+    assert {chain.matches for chain in chains} == {tree.matches}
+
+
+@pytest.mark.parametrize(
+    ("f_c", "count", "sequence"), [(0.001, 40_000, "cba"), (0.3, 6_000, "abc")]
+)
+def test_tree_is_not_misled_by_its_first_few_events(f_c, count, sequence):
+    work = lazy().Workload.letters(count, f_c, seed=2)
+    chain, tree = (work.run(case, sequence).counters for case in ("cba", "tree"))
+    assert tree.evaluations <= 1.1 * chain.evaluations
+
+
+def test_tree_is_better_than_every_chain_where_the_rarest_type_changes():
+    work = lazy().Workload.letters(6_000, 0.01, period=1_000)
+    counts = {case: work.counted(case, 500) for case in lazy().CASES}
+    tree, slices = counts.pop("tree")
+    assert len(slices) == 12 and sum(slices) == tree.counters.evaluations
+    for case, (engine, _) in counts.items():
+        assert engine.counters.evaluations > 2 * tree.counters.evaluations, case
+        assert engine.counters.matches == tree.counters.matches
+
+
+def test_instances_are_those_of_the_stream_so_far(rare):
+    peaks = rare.peaks("eager", (100, 6_000))
+    assert peaks[-1] == rare.run("eager").counters.peak_runs > peaks[0]
+
+
+def test_engines_agree_on_the_query_of_the_paper():
+    work = lazy().Workload.stocks(1_500, 0.1)
+    wanted = work.matches("eager")
+    assert wanted
+    for case in (*lazy().CHAINS, "tree", lazy().JOINS):
+        assert work.matches(case) == wanted, case
 
 
 def test_straight_line_is_found_straight():

@@ -1,4 +1,4 @@
-"""The stock ticker and the query template of SASE+ section 6."""
+"""The streams and queries of SASE+ section 6 and LAZY section 7."""
 
 from __future__ import annotations
 
@@ -10,7 +10,17 @@ import pytest
 
 import cepviz as cep
 from cepviz import data
-from cepviz.data import stock_ticks, template
+from cepviz.data import (
+    FINANCE,
+    HI_TECH,
+    correlated,
+    correlation_threshold,
+    letters,
+    paired,
+    sector_ticks,
+    stock_ticks,
+    template,
+)
 from cepviz.data.stocks import ITERATORS, STRATEGIES
 
 
@@ -105,6 +115,103 @@ def test_match_lengths_are_those_of_table_2():
     result = cep.match(template("s2", "p2", 500), stream, engine="sase")
     lengths = [len(match.events) for match in result]
     assert np.mean(lengths) == pytest.approx(1 + 1 / 0.3, abs=0.6)  # the paper: 4.5
+
+
+# ---- LAZY section 7 ----
+
+
+def test_sectors_are_equally_frequent_and_goog_as_rare_as_asked():
+    for f_c in (0.001, 0.1, 1):
+        tickers = sector_ticks(30_000, f_c).column("ticker")
+        a, b = (np.isin(tickers, sector).sum() for sector in (FINANCE, HI_TECH))
+        assert a == pytest.approx(b, rel=0.03)
+        assert (tickers == "GOOG").sum() == pytest.approx(f_c * (a + b) / 2, rel=0.04)
+
+
+def test_sectors_take_turns_in_being_slightly_more_frequent():
+    is_a = np.isin(sector_ticks(20_000, 0.01).column("ticker"), FINANCE)
+    share = is_a.reshape(-1, 1000).mean(axis=1)
+    assert (share[::2] > 0.5).mean() > 0.8 and (share[1::2] < 0.5).mean() > 0.8
+    assert share == pytest.approx(0.5, abs=0.08)
+
+
+@pytest.mark.parametrize("f_c", [0.001, 1])
+def test_ten_minutes_hold_a_hundred_events_of_each_sector(f_c):
+    stream = sector_ticks(20_000, f_c)
+    a = stream.ends[np.isin(stream.column("ticker"), FINANCE)]
+    assert len(a) / (a[-1] / 600) == pytest.approx(100, rel=0.02)
+
+
+def test_a_history_is_the_last_prices_of_its_stock():
+    known: dict[tuple[str, int], float] = {}
+    seen = 0
+    for event in sector_ticks(5_000, h=4):
+        minute, history = event.end // 60, event["history"]
+        assert len(history) == 4 and history[-1] == event["price"]
+        known[event["ticker"], minute] = event["price"]
+        for back, price in enumerate(reversed(history)):
+            if (event["ticker"], minute - back) in known:
+                assert known[event["ticker"], minute - back] == price
+                seen += 1
+    assert seen > 5_000
+
+
+def test_the_threshold_lets_one_pair_in_a_hundred_pass():
+    stream = sector_ticks(4_000, 0.01, seed=3)
+    given = {"h": "10 minutes", "Finance": FINANCE, "Hi_Tech": HI_TECH}
+    text = (
+        "PATTERN SEQ(Stock a, Stock b) WHERE a.ticker IN Finance AND b.ticker IN Hi-Tech "
+        "AND Corr(a.history, b.history) > T WITHIN h"
+    )
+    threshold = correlation_threshold(stream)
+    found, pairs = (
+        len(cep.match(cep.parse(text).given(T=t, **given), stream, engine="eager"))
+        for t in (threshold, -2)
+    )
+    assert found / pairs == pytest.approx(0.01, abs=0.002)
+
+
+@pytest.mark.parametrize("make", [sector_ticks, letters])
+def test_the_rare_kind_changes_with_every_period(make):
+    stream = make(6_000, 0.05, period=1_000)
+    if make is letters:
+        names = np.array(stream.schema.types)[stream.types]
+        kinds = [names == "C", names == "A", names == "B"]
+    else:
+        tickers = stream.column("ticker")
+        kinds = [tickers == "GOOG", np.isin(tickers, FINANCE), np.isin(tickers, HI_TECH)]
+    rarest = np.argmin([kind.reshape(6, 1_000).sum(axis=1) for kind in kinds], axis=0)
+    assert rarest.tolist() == [0, 1, 2, 0, 1, 2]
+
+
+@pytest.mark.parametrize("make", [sector_ticks, letters])
+def test_same_seed_same_stocks(make):
+    first, again, other = (make(300, seed=seed) for seed in (4, 4, 5))
+    assert list(first) == list(again)
+    assert list(first) != list(other)
+
+
+@pytest.mark.parametrize("sequence", ["abc", "cba", "acb"])
+def test_queries_name_their_variables_in_sequence(sequence):
+    pattern = cep.parse(correlated(sequence))
+    pattern = pattern.given(T=0.9, h="10 minutes", Finance=FINANCE, Hi_Tech=HI_TECH)
+    assert list(pattern.variables) == list(cep.parse(paired(sequence)).variables) == [*sequence]
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [{"n": 0}, {"n": 5, "f_c": 0}, {"n": 5, "f_c": 2}, {"n": 5, "h": 1}, {"n": 5, "period": 0}],
+)
+def test_impossible_stocks_are_refused(arguments):
+    with pytest.raises(cep.CepError):
+        sector_ticks(**arguments)
+
+
+def test_a_wrong_sequence_is_named():
+    with pytest.raises(cep.CepError, match="'abd'"):
+        correlated("abd")
+    with pytest.raises(cep.CepError, match="no two events"):
+        correlation_threshold(sector_ticks(1))
 
 
 def test_data_is_loaded_only_when_asked_for():

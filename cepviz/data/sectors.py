@@ -40,7 +40,7 @@ def sector_ticks(
     whole of Finance, then of Hi-Tech, and again.
 
     >>> sector_ticks(1000, seed=7, h=3)[0]
-    e0 Stock ticker=IBM sector=Hi-Tech price=99.63 history=[100.76, 100.06, 99.63] at 3
+    e0 Stock ticker=GS sector=Finance price=99.41 history=[100.27, 99.73, 99.41] at 3
     """
     import pandas as pd
 
@@ -80,7 +80,7 @@ def letters(n: int, f_c: float = 0.01, seed: int = 0, *, period: int | None = No
     `(a.x + b.x) % 100 = 0`, a condition that is quicker to try than a correlation.
 
     >>> letters(1000, seed=7)[0]
-    e0 B x=89 at 3
+    e0 A x=18 at 3
     """
     import pandas as pd
 
@@ -104,7 +104,8 @@ def _kinds(
     place = np.arange(n)
     rare = np.full(n, 2) if period is None else (place // period + 2) % 3
     share = 0.5 + SWING * np.sin(2 * np.pi * place / SLOW)
-    is_rare = random.random(n) < f_c / (2 + f_c)
+    # Exactly as many rare ones as asked for: a few more or less would show where c is very rare.
+    is_rare = random.permutation(n) < max(1, round(n * f_c / (2 + f_c)))
     is_second = random.random(n) >= share
     # The two kinds that are not rare, in order: 0 and 1, 1 and 2, or 0 and 2.
     one, other = np.where(rare == 0, 1, 0), np.where(rare == 2, 1, 2)

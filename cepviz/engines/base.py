@@ -111,7 +111,7 @@ def partition_key(names: Sequence[str], schema: Schema) -> Callable[[Event], Any
 class Match:
     """Events that satisfy a pattern: each variable with its event, or events if it is Kleene."""
 
-    __slots__ = ("_returns", "_schema", "bindings", "completed")
+    __slots__ = ("_returns", "_schema", "bindings", "completed", "result")
 
     def __init__(
         self,
@@ -124,6 +124,8 @@ class Match:
         self.completed = completed
         self._returns = returns
         self._schema = schema or Schema()
+        #: The result it was taken from, which knows the pattern and the stream.
+        self.result: Any = None
 
     def __getitem__(self, variable: str) -> Event | tuple[Event, ...]:
         try:

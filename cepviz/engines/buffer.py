@@ -11,22 +11,9 @@ from bisect import bisect_right
 from operator import attrgetter
 
 from cepviz.events import Event
+from cepviz.versions import Version, compatible, shown
 
-Version = tuple[int, ...]
-
-
-def compatible(later: Version, earlier: Version) -> bool:
-    """Whether a pointer of the `earlier` version belongs to the ancestry of the `later` one:
-    it is a prefix of it, or differs in the last digit only, which has grown since."""
-    length = len(earlier)
-    if later[:length] == earlier:
-        return True
-    return len(later) == length and later[:-1] == earlier[:-1] and later[-1] > earlier[-1]
-
-
-def shown(version: Version) -> str:
-    """`2.0.0`."""
-    return ".".join(map(str, version))
+__all__ = ["Cell", "SharedBuffer", "Version", "compatible", "shown"]
 
 
 class Cell:

@@ -132,7 +132,8 @@ class EdgeTests:
         """The share of candidates that passed so far; a guess before any was tried."""
         if not self.conjuncts:
             return 1.0
-        return (self.passed + 1) / (self.tried + 2)
+        # A condition is there to be selective: until it was tried, one in ten is guessed to pass.
+        return (self.passed + 1) / (self.tried + 10)
 
 
 class Machine:
@@ -234,12 +235,12 @@ class Machine:
         picked = self.engine.pick(self, instance)
         if picked is None:
             if self.hopeless(instance):
-                self.leave(instance)
+                self.exhausted(instance, event)
             return
         index, low, high = picked
         self.hand_out(instance, index, low, high, event)
         if self.closed(instance, index):
-            self.leave(instance)
+            self.exhausted(instance, event)
 
     def scope(self, instance: Instance, index: int) -> tuple[int, int]:
         """The part of a variable's input buffer that lies in an instance's scope."""
@@ -392,6 +393,13 @@ class Machine:
             self.waiting[index][id(instance)] = instance
         if instance.low is not None and self.engine.window is not None:
             heapq.heappush(self.expiry, (instance.low, self.created, instance))
+
+    def exhausted(self, instance: Instance, event: Event) -> None:
+        """The instance has handed out all it can, and no event to come is in its scope."""
+        if instance.alive and self.engine.emit is not None:
+            why = "it has handed out all that its scope can hold"
+            self.engine.emit(Drop(instance.name, "exhausted", event.label, why))
+        self.leave(instance)
 
     def leave(self, instance: Instance) -> None:
         if not instance.alive:

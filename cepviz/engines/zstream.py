@@ -98,6 +98,8 @@ class Node:
                 names = tuple(entry.name for entry in gone)
                 why = f"the window has passed at {event.label}"
                 engine.emit(Prune(self.label, names, why))
+                for entry in gone if isinstance(self, Join) else ():
+                    engine.emit(Drop(entry.name, "window", event.label, "it left the window"))
 
 
 class Leaf(Node):

@@ -17,6 +17,7 @@ import tempfile
 import threading
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import IO, Any, NamedTuple
 
 from cepviz.errors import SetupError, one_of
@@ -151,9 +152,19 @@ def _engine() -> Callable[[str, str, str], tuple[bytes, str]]:
     return _in_process
 
 
+@cache
+def _warm_up() -> None:
+    """Draws something once: Graphviz's defaults, and so its sizes, settle with the first graph."""
+    import pygraphviz
+
+    with _fd2_kept_apart():
+        pygraphviz.AGraph(string="digraph { a }").draw(format="json0", prog="dot")
+
+
 def _in_process(dot: str, program: str, form: str) -> tuple[bytes, str]:
     import pygraphviz
 
+    _warm_up()
     with _fd2_kept_apart() as beside:
         try:
             output = pygraphviz.AGraph(string=dot).draw(format=form, prog=program)

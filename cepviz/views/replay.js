@@ -141,7 +141,7 @@ class Player {
       if (this.timer !== null) this.timer = setTimeout(tick, wait());
       if (this.step === this.data.say.length - 1) this.pause();
     };
-    document.getElementById("play").textContent = "⏸ pause";
+    document.getElementById("play").textContent = "pause";
     this.timer = setTimeout(tick, wait());
   }
 
@@ -149,7 +149,7 @@ class Player {
     if (this.timer === null) return;
     clearTimeout(this.timer);
     this.timer = null;
-    document.getElementById("play").textContent = "⏵ play";
+    document.getElementById("play").textContent = "play";
   }
 
   follow(number) {

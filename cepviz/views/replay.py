@@ -31,8 +31,7 @@ body{margin:0;background:var(--paper);color:var(--ink)}
 main{max-width:1500px;margin:0 auto;padding:12px 16px 24px}
 h1{font-size:15px;margin:0 0 8px;font-weight:600} h2{font-size:12px;margin:0;color:var(--faint);
 font-weight:600}
-pre{margin:0 0 10px;padding:8px 10px;border:1px solid var(--line);border-radius:6px;
-overflow-x:auto;font-size:13px;line-height:1.45}
+main>pre{margin:0 0 12px!important}
 #panels{display:flex;flex-wrap:wrap;gap:14px}
 section{border:1px solid var(--line);border-radius:6px;padding:8px 10px;max-width:100%;
 box-sizing:border-box}
@@ -68,10 +67,9 @@ def replay(trace: Trace, views: Sequence[tuple[str, View]] | None = None) -> str
     """The page that plays a trace, as text."""
     if views is None:
         from cepviz.views.automaton import automaton
-        from cepviz.views.buffer import buffer
         from cepviz.views.timeline import timeline
 
-        views = [("Automaton", automaton), ("Buffer", buffer), ("Timeline", timeline)]
+        views = [("Automaton", automaton), ("Timeline", timeline)]
     count = min(len(trace), MOST_STEPS)
     shapes: dict[str, int] = {}
     data = {
@@ -150,11 +148,11 @@ def _page(trace: Trace, data: dict[str, Any], count: int) -> str:
 <div id="bar">
 <div id="say" role="status" aria-live="polite"></div>
 <div id="controls">
-<button id="first" title="first step (home)">⏮</button>
+<button id="first" title="first step (home)">|◀</button>
 <button id="back" title="one step back (left)">◀</button>
 <button id="on" title="one step on (right)">▶</button>
-<button id="last" title="last step (end)">⏭</button>
-<button id="play" title="space">⏵ play</button>
+<button id="last" title="last step (end)">▶|</button>
+<button id="play" title="space">play</button>
 <label>speed <select id="speed"><option value="1">slow</option><option value="3" selected>medium
 </option><option value="10">fast</option><option value="40">very fast</option></select></label>
 <input id="slider" type="range" min="0" value="0" aria-label="step">

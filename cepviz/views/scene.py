@@ -8,10 +8,11 @@ notebook or in a page without Python, only ever applies such differences.
 from __future__ import annotations
 
 import html
-from collections.abc import Iterable, Mapping
+import re
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from cepviz.errors import CepError, SetupError
 from cepviz.views.style import COLOURS, FONT, resolved, stylesheet
@@ -20,6 +21,8 @@ Number = int | float
 
 #: Longer labels are cut in the middle; the whole text is the tooltip.
 LONGEST = 28
+
+_NOT_XML = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,7 +101,7 @@ class Scene:
         size = f'width="{self.width:g}" height="{self.height:g}"'
         box = f'viewBox="0 0 {self.width:g} {self.height:g}"'
         head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} {box} role="img" class="cep"'
-        head += f' aria-label="{html.escape(self.say)}"'
+        head += f' aria-label="{_escaped(self.say)}"'
         if theme == "auto":
             style = f"<style>{stylesheet()}</style>"
             return f"{head}>{style}{self._body(None)}</svg>"
@@ -122,7 +125,7 @@ class Scene:
         if path.suffix == ".svg":
             path.write_text(self.svg(theme), encoding="utf-8")
         elif path.suffix == ".html":
-            title = html.escape(self.say or "cepviz")
+            title = _escaped(self.say or "cepviz")
             page = f"<!doctype html><meta charset=utf-8><title>{title}</title>{self.svg()}"
             path.write_text(page, encoding="utf-8")
         elif path.suffix == ".png":
@@ -148,13 +151,16 @@ def _written(key: str, shape: Shape, theme: str | None) -> str:
     else:
         attributes = resolved(shape.classes, theme) | attributes
     written = "".join(
-        f' {name}="{html.escape(_number(value))}"'
-        for name, value in attributes.items()
-        if value != ""
+        f' {name}="{_escaped(_number(value))}"' for name, value in attributes.items() if value != ""
     )
-    inner = "" if shape.title is None else f"<title>{html.escape(shape.title)}</title>"
-    inner += "" if shape.text is None else html.escape(shape.text)
-    return f'<{shape.tag} data-key="{html.escape(key)}"{written}>{inner}</{shape.tag}>'
+    inner = "" if shape.title is None else f"<title>{_escaped(shape.title)}</title>"
+    inner += "" if shape.text is None else _escaped(shape.text)
+    return f'<{shape.tag} data-key="{_escaped(key)}"{written}>{inner}</{shape.tag}>'
+
+
+def _escaped(text: str) -> str:
+    """Text as XML has it: without the characters that no escape makes legal there."""
+    return html.escape(_NOT_XML.sub("\ufffd", text))
 
 
 def _number(value: Any) -> str:
@@ -181,3 +187,31 @@ def stacked(scenes: Iterable[Scene], gap: Number = 16) -> Scene:
         joined.place(f"{number}:", scene, 0, y)
         y += scene.height + gap
     return joined
+
+
+Made = TypeVar("Made")
+
+
+class _Kept:
+    """What views computed for a trace. It lives and dies with it, and is not saved with it."""
+
+    def __init__(self, size: int = -1):
+        self.size = size
+        self.made: dict[Hashable, Any] = {}
+
+    def __reduce__(self) -> tuple[type[_Kept], tuple[()]]:
+        return _Kept, ()
+
+
+def remembered(source: Sized, what: Hashable, make: Callable[[], Made]) -> Made:
+    """What a view computed for a trace before, anew only where the trace has grown since.
+
+    Stepping draws the same trace again and again; its layout is made once.
+    """
+    kept: _Kept = vars(source).get("_views") or _Kept()
+    if kept.size != len(source):
+        kept = vars(source)["_views"] = _Kept(len(source))
+    if what not in kept.made:
+        kept.made[what] = make()
+    made: Made = kept.made[what]
+    return made

@@ -1,0 +1,35 @@
+"""How explanations run engines: without warnings, and up to a budget."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any
+
+from cepviz.engines.registry import ENGINES, engine_class, refusal
+from cepviz.errors import BudgetError
+from cepviz.events import Stream
+from cepviz.language.pattern import Pattern
+from cepviz.matching import Result, match, trace
+from cepviz.trace import Trace
+
+
+def quietly(pattern: Pattern, stream: Stream, **keywords: Any) -> tuple[Result, bool]:
+    """The matches, without warnings, and whether a budget ended the run before the stream did."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            return match(pattern, stream, progress=False, **keywords), False
+        except BudgetError as error:
+            return error.result, True
+
+
+def watched(pattern: Pattern, stream: Stream, most: int = 20_000) -> Trace:
+    """A trace by `sase`, whose runs and pointers tell most, or else by the fastest engine that
+    takes the pattern; `most` is its budget of runs and of matches."""
+    intervals = bool((stream.starts != stream.ends).any())
+    sase = refusal(ENGINES["sase"], pattern, intervals) is None
+    name = "sase" if sase else engine_class(None, pattern, intervals).name
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        budget = {"runs": most, "matches": most}
+        return trace(pattern, stream, engine=name, budget=budget, progress=False)

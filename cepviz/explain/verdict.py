@@ -1,0 +1,282 @@
+"""`why_not`: whether some events are a match, and if not, every rule that is in the way."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from typing import Any
+
+from cepviz.engines.base import Match, events_of, labels_of
+from cepviz.engines.naive import Held
+from cepviz.errors import BudgetError, CepError
+from cepviz.events import Event, Stream
+from cepviz.explain.blockers import Blocker
+from cepviz.explain.candidate import Ground, bound_events
+from cepviz.explain.closest import applicable, completion, nearest
+from cepviz.explain.fixes import Fix, fixes
+from cepviz.explain.funnel import Funnel, funnel
+from cepviz.explain.running import quietly, watched
+from cepviz.explain.shown import Explanation, Table, count, events_in, frame, told
+from cepviz.language.build import as_pattern
+from cepviz.language.chain import Chain
+from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
+from cepviz.matching import as_stream
+from cepviz.steps import Drop, Move, Test
+from cepviz.trace import Trace
+
+#: Up to this many events the whole stream is run to say which number a match has.
+NUMBERED = 5000
+
+
+class WhyNot(Explanation):
+    """The verdict on some bindings: a match, or the blockers and what would remove them.
+
+    `is_match` is True or False, or None if there were too many completions to try. `bindings` are
+    the events judged: those given and, where some were left open, the closest ones for the others.
+    `blockers` are the reasons, `fix` the changed pattern that would match, `fixes` all such changes
+    of the same size. `trace` and `step` lead to where an engine gave the candidate up.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        stream: Stream,
+        given: Held,
+        bindings: Held,
+        found: Match | None,
+        reasons: list[Blocker],
+        is_match: bool | None,
+        branch: Branch | None = None,
+    ):
+        self.pattern = pattern
+        self.stream = stream
+        self.given = given
+        self.bindings = bindings
+        self.match = found
+        self.blockers = reasons
+        self.is_match = is_match
+        self._branch = branch
+
+    @property
+    def partial(self) -> bool:
+        """Whether some variables were left open."""
+        return any(bound and name not in self.given for name, bound in self.bindings.items())
+
+    @cached_property
+    def fixes(self) -> list[Fix]:
+        """The smallest changes of the pattern that make it match, each checked by re-running."""
+        if self.is_match is not False or self._branch is None:
+            return []
+        return fixes(self.pattern, self.stream, self.bindings, self.blockers)
+
+    @property
+    def fix(self) -> Pattern | None:
+        """The pattern after the smallest change that makes it match; None if there is none."""
+        return self.fixes[0].pattern if self.fixes else None
+
+    @cached_property
+    def number(self) -> int | None:
+        """Which match it is, counted from 1 as `match` reports them; None if that is not known."""
+        if self.match is None or len(self.stream) > NUMBERED:
+            return None
+        budget = {"runs": 20_000, "matches": 20_000}
+        found, _ = quietly(self.pattern, self.stream, budget=budget)
+        key = self.match.key
+        return next((n for n, other in enumerate(found, 1) if other.key == key), None)
+
+    # ---- the trace ----
+
+    @cached_property
+    def trace(self) -> Trace:
+        """Every step of an engine on the part of the stream around the candidate."""
+        ground = Ground(self.pattern, self.stream)
+        low, high = ground.reach(self.bindings)
+        return watched(self.pattern, self.stream[low:high])
+
+    @cached_property
+    def step(self) -> int | None:
+        """The step of the trace at which the run that came furthest was refused or dropped."""
+        wanted = {name: set(labels) for name, labels in labels_of(self.bindings)}
+        last = {label for labels in wanted.values() for label in labels}
+        holds: dict[str, int] = {"": 0}
+        best: tuple[int, int] | None = None
+        for index, step in enumerate(self.trace):
+            if isinstance(step, Move):
+                held = dict(step.bindings)
+                right = all(set(labels) <= wanted.get(name, set()) for name, labels in held.items())
+                holds[step.run] = sum(map(len, held.values())) if right else -1
+            elif (isinstance(step, Test) and not step.passed and step.event in last) or (
+                isinstance(step, Drop)
+            ):
+                depth = holds.get(step.run, 0)
+                if depth >= 0 and (best is None or depth > best[0]):
+                    best = (depth, index)
+        return None if best is None else best[1]
+
+    # ---- showing ----
+
+    def lines(self) -> list[str]:
+        if self.is_match:
+            number = f", #{self.number}" if self.number else ""
+            also = " Closest first: it completes what was given." if self.partial else ""
+            return [f"It is a match{number}: {told(self.bindings)}.{also}"]
+        if self.is_match is None:
+            return ["Not decided.", *self._numbered()]
+        reasons = count(len(self.blockers), "reason")
+        if self.partial:
+            said = [f"No match contains {told(self.given)}."]
+            said += [f"Closest: {told(self.bindings)}; {reasons}."]
+        else:
+            said = [f"Not a match: {reasons}."]
+        said += self._numbered()
+        if self.fixes:
+            said += [f"Closest: {self.fixes[0].text} would match (checked)."]
+            said += [f"     or: {fix.text} (checked)." for fix in self.fixes[1:3]]
+        else:
+            said += ["No small change of the pattern makes it match."]
+        return said
+
+    def _numbered(self) -> list[str]:
+        width = max((len(blocker.kind) for blocker in self.blockers), default=0)
+        return [
+            f"{number}  {blocker.kind:{width}}  {blocker.text}"
+            for number, blocker in enumerate(self.blockers, 1)
+        ]
+
+    def tables(self) -> list[Table]:
+        return []
+
+    def to_frame(self) -> Any:
+        """A row for each blocker: its kind, its sentence and the events it is about."""
+        rows = [{"kind": b.kind, "reason": b.text, "events": list(b.events)} for b in self.blockers]
+        return frame(rows, ["kind", "reason", "events"])
+
+
+def why_not(pattern: Any, stream: Any, /, **bindings: Any) -> WhyNot | Funnel:
+    """Says why some events are not a match: every rule they break, and what would help.
+
+    Events are given by their ids, a list of them for a Kleene variable (all of its elements).
+    Variables that are left out may stand for anything. Without any, the answer is a funnel: where
+    the candidates get lost on their way to a match. The verdict is on the semantics, not on what
+    an engine happens to do: the oracle `naive` judges, on the part of the stream that matters.
+
+    >>> import cepviz as cep
+    >>> rows = [{"type": "A", "time": 0, "x": 101}, {"type": "B", "time": 302, "x": 98}]
+    >>> s = cep.Stream.from_records(rows)
+    >>> why_not("PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 300 seconds", s, a=0, b=1)
+    Not a match: 2 reasons.
+    1  window     a@0 to b@302 is 302 s; WITHIN 300 seconds needs less.
+    2  predicate  b.x > a.x: 98 > 101 is false, short by 3.
+    Closest: WITHIN 303 seconds and b.x >= a.x - 3 would match (checked).
+         or: WITHIN 303 seconds and without b.x > a.x (checked).
+    """
+    if isinstance(pattern, Chain):
+        raise CepError("why_not takes one query: give it a query of the chain and its own stream")
+    query, events = as_pattern(pattern), as_stream(stream)
+    if not bindings:
+        return funnel(query, events)
+    ground = Ground(query, events)
+    given, late = bound_events(query, events, bindings)
+    return _verdict(ground, given, late)
+
+
+def _verdict(ground: Ground, given: Held, late: frozenset[Event]) -> WhyNot:
+    pattern, stream = ground.pattern, ground.stream
+    if not any(True for _ in events_of(given)):
+        return _without_events(ground, given)
+    branches = applicable(ground, given)
+    if not branches:
+        return WhyNot(pattern, stream, given, given, None, _no_branch(ground, given), False)
+    if not late:
+        try:
+            found = completion(ground, given)
+        except BudgetError as error:
+            text = f"{error}; bind more variables, or narrow the window."
+            return WhyNot(pattern, stream, given, given, None, [Blocker("budget", text)], None)
+        if found is not None:
+            over = _overlap(ground, found)
+            reasons = [over] if over else []
+            (branch,) = [b for b in branches if _fills(b, found.bindings)][:1]
+            return WhyNot(
+                pattern, stream, given, found.bindings, None if over else found, reasons,
+                not over, branch,
+            )  # fmt: skip
+    branch, held, reasons = nearest(ground, given, late)
+    if any(blocker.kind in ("strategy", "contiguity") for blocker in reasons):
+        reasons = _under_any(ground, held, reasons)
+    if not reasons:  # the rules and the run of the oracle must agree; say so if they ever do not
+        reasons = [Blocker("missing", "the events were not found together in the stream.")]
+    complete = branch if all(held.get(v.name) for v in branch.variables) and not late else None
+    return WhyNot(pattern, stream, given, held, None, reasons, False, complete)
+
+
+def _fills(branch: Branch, bindings: Held) -> bool:
+    return set(branch.by_name) == {name for name, bound in bindings.items() if bound}
+
+
+def _under_any(ground: Ground, held: Held, reasons: list[Blocker]) -> list[Blocker]:
+    """Says of a strategy that it alone is in the way, where it is."""
+    if any(blocker.kind not in ("strategy", "contiguity") for blocker in reasons):
+        return reasons
+    for strategy, name in ((NEXT, "next-match"), (ANY, "any-match")):
+        if strategy == ground.pattern.strategy:
+            continue
+        if Ground(replace(ground.pattern, strategy=strategy), ground.stream).found(held):
+            first = replace(
+                reasons[0], text=f"{reasons[0].text[:-1]}; under {name} it would match."
+            )
+            return [first, *reasons[1:]]
+    return reasons
+
+
+def _no_branch(ground: Ground, given: Held) -> list[Blocker]:
+    """Why no branch of the pattern has room for these bindings together."""
+    optional = {name for branch in ground.pattern.branches for name in branch.empty}
+    found = [
+        Blocker("missing", f"{name}[] needs at least one event.")
+        for name, bound in given.items()
+        if not events_in(bound) and name not in optional
+    ]
+    if not found:
+        names = " and ".join(name for name, bound in given.items() if events_in(bound))
+        text = f"{names} stand in different branches of the pattern: no match has them together."
+        found = [Blocker("branch", text)]
+    return found
+
+
+def _without_events(ground: Ground, given: Held) -> WhyNot:
+    """Bindings such as b=[]: is there a match that has nothing for b?"""
+    pattern, stream = ground.pattern, ground.stream
+    if not applicable(ground, given):
+        return WhyNot(pattern, stream, given, given, None, _no_branch(ground, given), False)
+    names = ", ".join(given)
+    budget = {"runs": 20_000, "matches": 20_000}
+    result, _ = quietly(pattern, stream, budget=budget)
+    for found in result:
+        if all(found.bindings.get(name) == () for name in given):
+            return WhyNot(pattern, stream, given, found.bindings, found, [], True)
+    text = f"the stream has no match in which {names} is empty."
+    return WhyNot(pattern, stream, given, given, None, [Blocker("missing", text)], False)
+
+
+def _overlap(ground: Ground, found: Match) -> Blocker | None:
+    """The match that is reported instead of this one under OUTPUT non_overlap."""
+    pattern = ground.pattern
+    if pattern.output == "all":
+        return None
+    result, _ = quietly(pattern, ground.stream)
+    same = () if pattern.strategy == STRICT else pattern.same
+    partition = [found.events[0].get(name) for name in same]
+    low, high = found.events[0].position, found.events[-1].position
+    for other in result:
+        if other.key == found.key:
+            return None
+        events = other.events
+        if (
+            [events[0].get(name) for name in same] == partition
+            and events[0].position <= high
+            and low <= events[-1].position
+        ):
+            text = f"it overlaps {told(other.bindings)}, which is reported first (non_overlap)."
+            return Blocker("overlap", text, tuple(event.label for event in events))
+    return Blocker("overlap", "another match is reported instead of it (non_overlap).")
