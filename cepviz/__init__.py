@@ -16,6 +16,7 @@ from cepviz.errors import (
     UnsupportedError,
 )
 from cepviz.events import Event, Schema, Stream
+from cepviz.explain import why, why_not, why_so_many
 from cepviz.language.build import (
     And,
     Kleene,
@@ -49,7 +50,8 @@ __all__ = [
     "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema",
     "Seq", "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "Tree",
     "UnsupportedError", "avg", "call", "chain", "count", "engines", "first", "function", "i",
-    "last", "match", "max", "min", "parse", "percent", "same", "sum", "trace", "types",
+    "last", "match", "max", "min", "parse", "percent", "same", "sum", "trace", "types", "why",
+    "why_not", "why_so_many",
 ]  # fmt: skip
 
 

@@ -56,6 +56,12 @@ def completion(ground: Ground, wanted: Held) -> Match | None:
     return None
 
 
+def cut_short(ground: Ground, wanted: Held) -> bool:
+    """Whether a completion could lie further away than the search for it goes."""
+    everything = ground.reach(wanted, len(ground.stream))
+    return ground.reach(wanted, NEAR) != everything
+
+
 class Search:
     """Tries events for the unbound variables of one branch, one after the other."""
 
@@ -133,7 +139,9 @@ def nearest(
             best.append((len(why), max(positions) - min(positions), branch, held, why))
     best.sort(key=lambda entry: entry[:2])
     _, _, branch, held, why = best[0]
-    return branch, {**held, **dict.fromkeys(branch.empty, ())}, why
+    held = {**held, **dict.fromkeys(branch.empty, ())}
+    names = [name for name in ground.pattern.variables if name in held]
+    return branch, {name: held[name] for name in names}, why
 
 
 def _beam(ground: Ground, branch: Branch, wanted: Held) -> list[Held]:
@@ -143,7 +151,7 @@ def _beam(ground: Ground, branch: Branch, wanted: Held) -> list[Held]:
         return [held]
     rows = [ground.row(event) for event in events_of(held)]
     low, high = max(0, min(rows) - NEAR), min(len(ground.stream), max(rows) + 1 + NEAR)
-    events = ground.events(max(0, min(low, len(ground.stream))), high)
+    events = ground.events(low, high)
     states: list[tuple[int, int, Held]] = [(0, 0, held)]
     for variable in open_:
         fitting = [event for event in events if event.type == variable.type]

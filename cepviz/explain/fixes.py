@@ -6,6 +6,7 @@ import itertools
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from decimal import ROUND_UP, Decimal
 from fractions import Fraction
 from typing import Any
 
@@ -27,7 +28,7 @@ from cepviz.language.pattern import ANY, NEXT, PARTITION, STRICT, Pattern, Windo
 from cepviz.language.structure import Atom, Kleene, Not, Structure
 
 #: How many sets of edits are tried before giving up, and how many edits a fix has at most.
-MOST_SETS, MOST_EDITS = 200, 5
+MOST_SETS, MOST_EDITS = 100, 5
 
 UNITS = ("weeks", "days", "hours", "minutes", "seconds", "milliseconds", "microseconds",
          "nanoseconds")  # fmt: skip
@@ -55,22 +56,25 @@ def fixes(pattern: Pattern, stream: Stream, held: Held, found: list[Blocker]) ->
 
     All have the same number of changes; none is a list without entries: no small change helps.
     """
-    options = [edit for blocker in found for edit in edits(pattern, stream.schema, blocker)]
-    fixable = [blocker for blocker in found if edits(pattern, stream.schema, blocker)]
-    if len(fixable) < len(found):
+    ways = [edits(pattern, stream.schema, blocker) for blocker in found]
+    if not all(ways):
         return []
-    tried = 0
-    for size in range(1, min(len(found), MOST_EDITS) + 1):
-        good = []
-        for chosen in itertools.combinations(options, size):
-            tried += 1
-            if tried > MOST_SETS:
-                return []
-            fix = checked(pattern, stream, held, chosen)
-            good += [fix] if fix is not None else []
-        if good:
-            return good
-    return list(_step_by_step(pattern, stream, held, found))
+    options = list({edit.text: edit for listed in ways for edit in listed}.values())
+    sets = (
+        chosen
+        for size in range(1, min(len(options), MOST_EDITS) + 1)
+        for chosen in itertools.combinations(options, size)
+    )
+    good: list[Fix] = []
+    for chosen in itertools.islice(sets, MOST_SETS):
+        if good and len(chosen) > len(good[0].edits):
+            break
+        fix = checked(pattern, stream, held, chosen)
+        good += [fix] if fix is not None else []
+    if good:
+        return good
+    first = checked(pattern, stream, held, tuple(listed[0] for listed in ways))
+    return [first] if first else list(_step_by_step(pattern, stream, held, found))
 
 
 def _step_by_step(
@@ -211,6 +215,7 @@ def relaxed(conjunct: Expression, gap: Any) -> Expression | None:
     form."""
     if gap is None or not isinstance(conjunct, Compare) or not math.isfinite(gap):
         return None
+    gap = _rounded(gap)
     if conjunct.operator in ("<", "<=", ">", ">="):
         side = ">=" if conjunct.operator[0] == ">" else "<="
         return Compare(side, conjunct.left, _shifted(conjunct.right, -gap))
@@ -218,6 +223,14 @@ def relaxed(conjunct: Expression, gap: Any) -> Expression | None:
         low, high = (_shifted(conjunct.right, by) for by in (-abs(gap), abs(gap)))
         return Between(conjunct.left, low, high)
     return None
+
+
+def _rounded(gap: Any) -> Any:
+    """A fraction with six digits, away from zero: 150.79999999999995 is 150.8."""
+    if not isinstance(gap, float) or gap.is_integer():
+        return int(gap) if abs(gap) < 2**53 else gap
+    exact = Decimal(gap)
+    return float(exact.quantize(Decimal((0, (1,), exact.adjusted() - 5)), ROUND_UP))
 
 
 def _shifted(node: Expression, by: Any) -> Expression:

@@ -12,6 +12,9 @@ from cepviz.language.pattern import Pattern
 from cepviz.matching import Result, match, trace
 from cepviz.trace import Trace
 
+#: How many runs and matches a trace that is made for an explanation may have.
+MOST_WATCHED = 20_000
+
 
 def quietly(pattern: Pattern, stream: Stream, **keywords: Any) -> tuple[Result, bool]:
     """The matches, without warnings, and whether a budget ended the run before the stream did."""
@@ -23,13 +26,13 @@ def quietly(pattern: Pattern, stream: Stream, **keywords: Any) -> tuple[Result, 
             return error.result, True
 
 
-def watched(pattern: Pattern, stream: Stream, most: int = 20_000) -> Trace:
+def watched(pattern: Pattern, stream: Stream) -> Trace:
     """A trace by `sase`, whose runs and pointers tell most, or else by the fastest engine that
-    takes the pattern; `most` is its budget of runs and of matches."""
+    takes the pattern."""
     intervals = bool((stream.starts != stream.ends).any())
     sase = refusal(ENGINES["sase"], pattern, intervals) is None
     name = "sase" if sase else engine_class(None, pattern, intervals).name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        budget = {"runs": most, "matches": most}
+        budget = {"runs": MOST_WATCHED, "matches": MOST_WATCHED}
         return trace(pattern, stream, engine=name, budget=budget, progress=False)

@@ -11,8 +11,8 @@ from cepviz.engines.naive import Held
 from cepviz.errors import BudgetError, CepError
 from cepviz.events import Event, Stream
 from cepviz.explain.blockers import Blocker
-from cepviz.explain.candidate import Ground, bound_events
-from cepviz.explain.closest import applicable, completion, nearest
+from cepviz.explain.candidate import NEAR, Ground, bound_events, contains
+from cepviz.explain.closest import applicable, completion, cut_short, nearest
 from cepviz.explain.fixes import Fix, fixes
 from cepviz.explain.funnel import Funnel, funnel
 from cepviz.explain.running import quietly, watched
@@ -20,7 +20,7 @@ from cepviz.explain.shown import Explanation, Table, count, events_in, frame, to
 from cepviz.language.build import as_pattern
 from cepviz.language.chain import Chain
 from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
-from cepviz.matching import as_stream
+from cepviz.matching import Result, as_stream
 from cepviz.steps import Drop, Move, Test
 from cepviz.trace import Trace
 
@@ -65,9 +65,10 @@ class WhyNot(Explanation):
     @cached_property
     def fixes(self) -> list[Fix]:
         """The smallest changes of the pattern that make it match, each checked by re-running."""
-        if self.is_match is not False or self._branch is None:
+        if self.is_match or self._branch is None:
             return []
-        return fixes(self.pattern, self.stream, self.bindings, self.blockers)
+        rules = [blocker for blocker in self.blockers if blocker.kind != "budget"]
+        return fixes(self.pattern, self.stream, self.bindings, rules)
 
     @property
     def fix(self) -> Pattern | None:
@@ -118,14 +119,15 @@ class WhyNot(Explanation):
     def lines(self) -> list[str]:
         if self.is_match:
             number = f", #{self.number}" if self.number else ""
-            also = " Closest first: it completes what was given." if self.partial else ""
-            return [f"It is a match{number}: {told(self.bindings)}.{also}"]
-        if self.is_match is None:
-            return ["Not decided.", *self._numbered()]
+            what = f"{told(self.given)} is in a match" if self.partial else "It is a match"
+            return [f"{what}{number}: {told(self.bindings)}."]
         reasons = count(len(self.blockers), "reason")
+        if self.is_match is None and not self.partial:
+            return ["Not decided.", *self._numbered()]
         if self.partial:
-            said = [f"No match contains {told(self.given)}."]
-            said += [f"Closest: {told(self.bindings)}; {reasons}."]
+            sure = "No match contains" if self.is_match is False else "No match was found with"
+            said = [f"{sure} {told(self.given)}."]
+            said += [f"Nearest: {told(self.bindings)}; {reasons}."]
         else:
             said = [f"Not a match: {reasons}."]
         said += self._numbered()
@@ -194,20 +196,19 @@ def _verdict(ground: Ground, given: Held, late: frozenset[Event]) -> WhyNot:
             text = f"{error}; bind more variables, or narrow the window."
             return WhyNot(pattern, stream, given, given, None, [Blocker("budget", text)], None)
         if found is not None:
-            over = _overlap(ground, found)
-            reasons = [over] if over else []
-            (branch,) = [b for b in branches if _fills(b, found.bindings)][:1]
-            return WhyNot(
-                pattern, stream, given, found.bindings, None if over else found, reasons,
-                not over, branch,
-            )  # fmt: skip
+            return _found(ground, given, found)
     branch, held, reasons = nearest(ground, given, late)
     if any(blocker.kind in ("strategy", "contiguity") for blocker in reasons):
         reasons = _under_any(ground, held, reasons)
     if not reasons:  # the rules and the run of the oracle must agree; say so if they ever do not
         reasons = [Blocker("missing", "the events were not found together in the stream.")]
+    is_match: bool | None = False
+    if not late and not _fills(branch, given) and cut_short(ground, given):
+        is_match = None
+        text = f"only {NEAR:,} events on either side were searched for the other variables."
+        reasons.append(Blocker("budget", text))
     complete = branch if all(held.get(v.name) for v in branch.variables) and not late else None
-    return WhyNot(pattern, stream, given, held, None, reasons, False, complete)
+    return WhyNot(pattern, stream, given, held, None, reasons, is_match, complete)
 
 
 def _fills(branch: Branch, bindings: Held) -> bool:
@@ -259,18 +260,26 @@ def _without_events(ground: Ground, given: Held) -> WhyNot:
     return WhyNot(pattern, stream, given, given, None, [Blocker("missing", text)], False)
 
 
-def _overlap(ground: Ground, found: Match) -> Blocker | None:
-    """The match that is reported instead of this one under OUTPUT non_overlap."""
-    pattern = ground.pattern
+def _found(ground: Ground, given: Held, found: Match) -> WhyNot:
+    """The verdict on a match, which under OUTPUT non_overlap may have to give way to another."""
+    pattern, stream = ground.pattern, ground.stream
     if pattern.output == "all":
-        return None
-    result, _ = quietly(pattern, ground.stream)
+        return WhyNot(pattern, stream, given, found.bindings, found, [], True)
+    result, _ = quietly(pattern, stream)
+    for other in result:
+        if contains(other.bindings, given):
+            return WhyNot(pattern, stream, given, other.bindings, other, [], True)
+    branch = next(b for b in applicable(ground, given) if _fills(b, found.bindings))
+    reasons = [_overlap(pattern, found, result)]
+    return WhyNot(pattern, stream, given, found.bindings, None, reasons, False, branch)
+
+
+def _overlap(pattern: Pattern, found: Match, result: Result) -> Blocker:
+    """The match that is reported instead of this one."""
     same = () if pattern.strategy == STRICT else pattern.same
     partition = [found.events[0].get(name) for name in same]
     low, high = found.events[0].position, found.events[-1].position
     for other in result:
-        if other.key == found.key:
-            return None
         events = other.events
         if (
             [events[0].get(name) for name in same] == partition

@@ -67,9 +67,10 @@ def replay(trace: Trace, views: Sequence[tuple[str, View]] | None = None) -> str
     """The page that plays a trace, as text."""
     if views is None:
         from cepviz.views.automaton import automaton
+        from cepviz.views.buffer import buffer
         from cepviz.views.timeline import timeline
 
-        views = [("Automaton", automaton), ("Timeline", timeline)]
+        views = [("Automaton", automaton), ("Buffer", buffer), ("Timeline", timeline)]
     count = min(len(trace), MOST_STEPS)
     shapes: dict[str, int] = {}
     data = {
