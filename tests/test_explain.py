@@ -599,9 +599,9 @@ def test_the_funnel_counts_types_conditions_and_pairs():
     said = why_not("PATTERN SEQ(A a, B b) WHERE a.x > 0 and b.x > a.x WITHIN 9",
                    stream("a1(x=0) a2(x=1) b1(x=1) a3(x=5) b2(x=2)"))  # fmt: skip
     assert [(s.what, s.before, s.after) for s in said.stages] == [
-        ("a is a A", 5, 3),
+        ("A for a", 5, 3),
         ("a.x > 0", 3, 2),
-        ("b is a B", 5, 2),
+        ("B for b", 5, 2),
         ("a, b in order and in the window", 4, 3),
         ("b.x > a.x", 3, 1),
     ]

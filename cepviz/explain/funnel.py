@@ -143,7 +143,7 @@ def _branch(
     passing: dict[str, list[Event]] = {}
     for variable in branch.variables:
         name, of_type = variable.name, counts.get(variable.type, 0)
-        stages.append(Stage("type", f"{variable} is a {variable.type}", total, of_type))
+        stages.append(Stage("type", f"{variable.type} for {variable}", total, of_type))
         if not of_type:
             verdict = verdict or f"the stream has no event of type {variable.type}, for {name}."
         fitting = [event for event in events if event.type == variable.type]

@@ -107,7 +107,7 @@ def _message(say: str, lines: Sequence[str]) -> Scene:
 def _arrivals(trace: Trace) -> dict[str, int]:
     """The place of every event in the order of arrival."""
     return remembered(
-        trace, "arrivals", lambda: {step.event: n for n, step in enumerate(trace.events)}
+        trace, "arrival places", lambda: {step.event: n for n, step in enumerate(trace.events)}
     )
 
 

@@ -201,7 +201,9 @@ class Axis:
 
 def _axis(trace: Trace, index: int, width: int) -> Axis:
     arrivals = remembered(
-        trace, "arrivals", lambda: [i for i, s in enumerate(trace) if isinstance(s, Arrive)] or [0]
+        trace,
+        "arrival steps",
+        lambda: [i for i, s in enumerate(trace) if isinstance(s, Arrive)] or [0],
     )
     page = max(bisect_right(arrivals, index) - 1, 0) // HOP if len(arrivals) > MOST_EVENTS else 0
     return remembered(

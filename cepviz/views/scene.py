@@ -206,7 +206,8 @@ class _Kept:
 def remembered(source: Sized, what: Hashable, make: Callable[[], Made]) -> Made:
     """What a view computed for a trace before, anew only where the trace has grown since.
 
-    Stepping draws the same trace again and again; its layout is made once.
+    Stepping draws the same trace again and again; its layout is made once. `what` names it among
+    all that the views of one trace remember.
     """
     kept: _Kept = vars(source).get("_views") or _Kept()
     if kept.size != len(source):
