@@ -14,8 +14,9 @@ from cepviz.engines.naive import Held
 from cepviz.errors import CepError, PatternError
 from cepviz.events import Schema, Stream
 from cepviz.explain.blockers import Blocker, blockers
-from cepviz.explain.candidate import Ground
+from cepviz.explain.candidate import Ground, contains
 from cepviz.explain.closest import applicable
+from cepviz.explain.running import quietly
 from cepviz.language.expressions import (
     Arithmetic,
     Between,
@@ -72,7 +73,7 @@ def fixes(pattern: Pattern, stream: Stream, held: Held, found: list[Blocker]) ->
         fix = checked(pattern, stream, held, chosen)
         good += [fix] if fix is not None else []
     if good:
-        return good
+        return sorted(good, key=lambda fix: len(fix.edits))
     first = checked(pattern, stream, held, tuple(listed[0] for listed in ways))
     return [first] if first else list(_step_by_step(pattern, stream, held, found))
 
@@ -112,16 +113,27 @@ def _whole(ground: Ground, held: Held) -> list[Any]:
 def checked(pattern: Pattern, stream: Stream, held: Held, chosen: tuple[Edit, ...]) -> Fix | None:
     """The fix that these edits make, if the candidate is then really found."""
     changed = pattern
+    texts = [edit.text for edit in chosen]
     try:
         for edit in chosen:
             changed = edit.change(changed)
-        ground = Ground(changed, stream)
-        if ground.found(held) is None:
+        if Ground(changed, stream).found(held) is None:
             return None
+        if not reported(changed, stream, held):
+            changed = replace(changed, output="all")
+            texts.append("OUTPUT all")
     except (CepError, ValueError, OverflowError):  # the change makes no legal pattern
         return None
-    texts = tuple(dict.fromkeys(edit.text for edit in chosen))
-    return Fix(" and ".join(texts), changed, texts)
+    texts = list(dict.fromkeys(texts))
+    return Fix(" and ".join(texts), changed, tuple(texts))
+
+
+def reported(pattern: Pattern, stream: Stream, held: Held) -> bool:
+    """Whether a match is also told where matches must not overlap, which a run must show."""
+    if pattern.output == "all":
+        return True
+    result, _ = quietly(pattern, stream)
+    return any(contains(match.bindings, held) for match in result)
 
 
 # ---- the edits for each kind of blocker, the smallest first ----

@@ -26,12 +26,12 @@ def quietly(pattern: Pattern, stream: Stream, **keywords: Any) -> tuple[Result, 
             return error.result, True
 
 
-def watched(pattern: Pattern, stream: Stream) -> Trace:
+def watched(pattern: Pattern, stream: Stream, engine: str | None = None) -> Trace:
     """A trace by `sase`, whose runs and pointers tell most, or else by the fastest engine that
-    takes the pattern."""
+    takes the pattern, unless one is named."""
     intervals = bool((stream.starts != stream.ends).any())
     sase = refusal(ENGINES["sase"], pattern, intervals) is None
-    name = "sase" if sase else engine_class(None, pattern, intervals).name
+    name = engine or ("sase" if sase else engine_class(None, pattern, intervals).name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         budget = {"runs": MOST_WATCHED, "matches": MOST_WATCHED}

@@ -198,11 +198,14 @@ def _watch(match: Match, pattern: Pattern, stream: Stream) -> tuple[Trace, str]:
     part: Stream = stream[ground.row(events[0]) : ground.row(events[-1]) + 1]
     query = replace(pattern, output="all")
     trace = watched(query, part)
-    if _locate(match, trace) is None and trace.note and pattern.strategy == ANY:
-        # Skipped events have no say under any-match; they only multiply the runs.
-        trace = watched(query, Stream.from_records(events))
-        return trace, "Too many runs to watch: the trace has the events of the match alone."
-    return trace, ""
+    if _locate(match, trace) is not None or pattern.strategy != ANY:
+        return trace, ""
+    # Skipped events have no say under any-match; they only multiply the runs.
+    alone = Stream.from_records(events)
+    if trace.note:
+        note = "Too many runs to watch: the trace has the events of the match alone."
+        return watched(query, alone), note
+    return watched(query, alone, "naive"), f"The engine {trace.engine} does not find this match."
 
 
 def _locate(match: Match, trace: Trace) -> int | None:

@@ -13,7 +13,7 @@ from cepviz.events import Event, Stream
 from cepviz.explain.blockers import Blocker
 from cepviz.explain.candidate import NEAR, Ground, bound_events, contains
 from cepviz.explain.closest import applicable, completion, cut_short, nearest
-from cepviz.explain.fixes import Fix, fixes
+from cepviz.explain.fixes import Fix, fixes, reported
 from cepviz.explain.funnel import Funnel, funnel
 from cepviz.explain.running import quietly, watched
 from cepviz.explain.shown import Explanation, Table, count, events_in, frame, told
@@ -222,7 +222,9 @@ def _under_any(ground: Ground, held: Held, reasons: list[Blocker]) -> list[Block
     for strategy, name in ((NEXT, "next-match"), (ANY, "any-match")):
         if strategy == ground.pattern.strategy:
             continue
-        if Ground(replace(ground.pattern, strategy=strategy), ground.stream).found(held):
+        changed = replace(ground.pattern, strategy=strategy)
+        found = Ground(changed, ground.stream).found(held)
+        if found and reported(changed, ground.stream, held):
             first = replace(
                 reasons[0], text=f"{reasons[0].text[:-1]}; under {name} it would match."
             )

@@ -28,7 +28,7 @@ PAGE_STYLE = """
 html{color-scheme:light dark}
 html[data-theme=light]{color-scheme:light} html[data-theme=dark]{color-scheme:dark}
 body{margin:0;background:var(--paper);color:var(--ink)}
-main{max-width:1500px;margin:0 auto;padding:12px 16px 24px}
+main{max-width:1760px;margin:0 auto;padding:12px 16px 24px}
 h1{font-size:15px;margin:0 0 8px;font-weight:600} h2{font-size:12px;margin:0;color:var(--faint);
 font-weight:600}
 main>pre{margin:0 0 12px!important}
