@@ -1,6 +1,7 @@
 """cepviz: see how complex event processing works."""
 
-from typing import Any
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
 
 from cepviz.engines.base import Budget, Match
 from cepviz.errors import (
@@ -16,7 +17,6 @@ from cepviz.errors import (
     UnsupportedError,
 )
 from cepviz.events import Event, Schema, Stream
-from cepviz.explain import why, why_not, why_so_many
 from cepviz.language.build import (
     And,
     Kleene,
@@ -43,6 +43,9 @@ from cepviz.matching import Result, engines, match, trace
 from cepviz.plans.plan import Order, Tree
 from cepviz.trace import Snapshot, Trace
 
+if TYPE_CHECKING:
+    from cepviz.explain import why, why_not, why_so_many
+
 __version__ = "0.1.0"
 
 __all__ = [
@@ -60,3 +63,10 @@ def load_ipython_extension(ipython: Any) -> None:
     from cepviz.magics import load_ipython_extension
 
     load_ipython_extension(ipython)
+
+
+def __getattr__(name: str) -> Any:
+    """Explanations are loaded when they are first asked for."""
+    if name in ("why", "why_not", "why_so_many"):
+        return getattr(import_module("cepviz.explain"), name)
+    raise AttributeError(f"module 'cepviz' has no attribute {name!r}")

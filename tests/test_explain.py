@@ -384,6 +384,16 @@ def test_a_change_that_brings_a_new_blocker_is_followed_up():
     assert said.fixes[0].text == "WITHIN 6 and without ~(C c)"
 
 
+def test_a_fix_is_reported_even_without_overlap():
+    query = "PATTERN SEQ(A a, B b) WHERE strict_contiguity WITHIN 9 OUTPUT non_overlap"
+    events = stream("a1 a2 b1")
+    said = why_not(query, events, a="a1", b="b1")
+    assert said.fixes[0].text == "skip_till_next_match"
+    assert [match.ids for match in cep.match(said.fix, events)] == [{"a": "a1", "b": "b1"}]
+    said = why_not(query, stream("a1 a2 b1 b2"), a="a1", b="b2")
+    assert said.fixes[0].text == "skip_till_any_match and OUTPUT all"
+
+
 def test_dates_are_told_as_dates():
     rows = [
         {"type": "A", "time": "2024-01-01 10:00:00"},
@@ -557,6 +567,11 @@ def test_a_story_among_too_many_runs_is_told_by_its_own_events(monkeypatch):
     assert story.note.startswith("Too many runs to watch")
     assert [part.event.label for part in story.parts] == ["a1", "a3", "a7", "b1"]
     assert [link.event for link in story.pointers] == ["b1", "a7", "a3", "a1"]
+
+
+def test_overlapping_intervals_have_a_story():
+    (match,) = cep.match("PATTERN AND(A a, B b) WITHIN 9", stream("a1@0-4 b1@2-5"), engine="naive")
+    assert [part.event.label for part in why(match).parts] == ["a1", "b1"]
 
 
 def test_negations_are_part_of_the_story():

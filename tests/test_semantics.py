@@ -27,6 +27,10 @@ def test_a_point_at_the_end_of_an_interval_does_not_follow_it():
     check("PATTERN SEQ(A a, B b) WITHIN 99", "a1@1-4 b1@4 b2@5", "a1|b2")
 
 
+def test_and_joins_intervals_that_overlap():
+    check("PATTERN AND(A a, B b) WITHIN 99", "a1@0-4 b1@2-5", "a1|b1")
+
+
 def test_an_event_fills_one_position_of_a_match():
     check("PATTERN AND(A a, A b) WITHIN 9", "a1 a2", "a1|a2", "a2|a1")
 

@@ -10,6 +10,7 @@ import resource
 import shutil
 import subprocess
 import sys
+import time
 import tomllib
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -227,14 +228,16 @@ def test_version_agrees_with_pyproject() -> None:
 
 
 def test_import_is_fast() -> None:
-    # What it costs the processor, so that a busy machine does not count; the best of several.
+    # On the clock or of the processor, whichever is less, and the best of several tries: a busy
+    # machine slows both, but not every time.
     def seconds() -> float:
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
+        before, started = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
         subprocess.run([sys.executable, "-c", "import cepviz"], check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        after, ended = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+        used = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+        return min(used, ended - started)
 
-    assert min(seconds() for _ in range(7)) < 0.4
+    assert min(seconds() for _ in range(12)) < 0.4
 
 
 def test_import_loads_nothing_heavy() -> None:

@@ -254,6 +254,11 @@ class Engine:
         return None
 
     @classmethod
+    def orders_intervals(cls, pattern: Pattern) -> bool:
+        """Whether it finds this pattern among events that last."""
+        return cls.takes_intervals
+
+    @classmethod
     def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Any:
         """The plan to use where none is given, by how many events of each type there are."""
         return None
@@ -283,10 +288,10 @@ class Engine:
                 f"{latest.label} at {self.schema.format_time(latest.end)}: "
                 "push events in order of time, or make a Stream with sort=True"
             )
-        if event.start != event.end and not self.takes_intervals:
+        if event.start != event.end and not self.orders_intervals(self.pattern):
             raise StreamError(
                 f"{event.label} is an interval, and the engine {self.name} orders events by "
-                "position alone: use engine='sase' or 'naive'"
+                "position: use engine='naive'"
             )
         self.latest = event
         self.counters.events += 1

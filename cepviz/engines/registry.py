@@ -34,8 +34,8 @@ def refusal(
         if option not in engine.options:
             known = f"; it has {one_of(engine.options)}" if engine.options else ""
             return f"it has no option {option!r}{known}"
-    if intervals and not engine.takes_intervals:
-        return "the stream has events that last, and it orders events by position alone"
+    if intervals and not engine.orders_intervals(pattern):
+        return "the stream has events that last, and it orders events by position"
     return engine.refuses(pattern)
 
 

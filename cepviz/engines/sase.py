@@ -54,6 +54,11 @@ class Sase(BranchEngine):
                 return str(error)
         return None
 
+    @classmethod
+    def orders_intervals(cls, pattern: Pattern) -> bool:
+        # AND is tried in every order of its parts, but parts that overlap in time have none.
+        return all(branch.is_sequence for branch in pattern.branches)
+
     def __init__(
         self,
         *arguments: Any,

@@ -55,7 +55,7 @@ class Fix:
 def fixes(pattern: Pattern, stream: Stream, held: Held, found: list[Blocker]) -> list[Fix]:
     """The smallest sets of changes that make the candidate match, each checked by `naive`.
 
-    All have the same number of changes; none is a list without entries: no small change helps.
+    The one with the fewest changes comes first; an empty list says that no small change helps.
     """
     ways = [edits(pattern, stream.schema, blocker) for blocker in found]
     if not all(ways):
