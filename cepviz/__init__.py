@@ -44,6 +44,7 @@ from cepviz.plans.plan import Order, Tree
 from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
+    from cepviz import spark
     from cepviz.explain import why, why_not, why_so_many
 
 __version__ = "0.1.0"
@@ -53,8 +54,8 @@ __all__ = [
     "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema",
     "Seq", "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "Tree",
     "UnsupportedError", "avg", "call", "chain", "count", "engines", "first", "function", "i",
-    "last", "match", "max", "min", "parse", "percent", "same", "sum", "trace", "types", "why",
-    "why_not", "why_so_many",
+    "last", "match", "max", "min", "parse", "percent", "same", "spark", "sum", "trace", "types",
+    "why", "why_not", "why_so_many",
 ]  # fmt: skip
 
 
@@ -66,7 +67,9 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Explanations are loaded when they are first asked for."""
+    """Explanations and Spark are loaded when they are first asked for."""
+    if name == "spark":
+        return import_module("cepviz.spark")
     if name in ("why", "why_not", "why_so_many"):
         return getattr(import_module("cepviz.explain"), name)
     raise AttributeError(f"module 'cepviz' has no attribute {name!r}")

@@ -1,1 +1,54 @@
-"""Spark: read, clean, sample and measure events, and match past one machine."""
+"""Spark: read, clean, sample and measure events, and match past one machine.
+
+Each name is loaded when it is first asked for, and pyspark with it.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from cepviz.spark.matching import Found, Matches, match
+    from cepviz.spark.reading import Events, Report, read
+    from cepviz.spark.replaying import fetch, replay, why_not
+    from cepviz.spark.sampling import sample
+    from cepviz.spark.sessions import session
+
+_WHERE = {
+    "Events": "reading",
+    "Found": "matching",
+    "Matches": "matching",
+    "Report": "reading",
+    "fetch": "replaying",
+    "match": "matching",
+    "read": "reading",
+    "replay": "replaying",
+    "sample": "sampling",
+    "session": "sessions",
+    "why_not": "replaying",
+}
+
+__all__ = [
+    "Events",
+    "Found",
+    "Matches",
+    "Report",
+    "fetch",
+    "match",
+    "read",
+    "replay",
+    "sample",
+    "session",
+    "why_not",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _WHERE:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,407 @@
+"""`match` on Spark: pieces of the stream to the workers, their matches as a DataFrame."""
+
+from __future__ import annotations
+
+import html
+import re
+import time
+import warnings
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from pyspark import StorageLevel
+from pyspark.errors import PythonException
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql import types as T
+
+from cepviz import errors
+from cepviz.engines.base import Budget, Failure
+from cepviz.engines.registry import engine_class
+from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
+from cepviz.language.build import Draft, as_pattern
+from cepviz.language.chain import Chain
+from cepviz.language.expressions import Call
+from cepviz.language.functions import find_function
+from cepviz.language.pattern import Pattern
+from cepviz.language.resolve import resolve
+from cepviz.spark.cutting import OWNED, PIECE, POSITION, Needs, cut
+from cepviz.spark.reading import Events, col, read
+from cepviz.spark.running import run
+from cepviz.spark.worker import Tally, Task
+from cepviz.trace import Trace
+
+#: How many events a worker takes at a time, unless told otherwise.
+PIECE_SIZE = 100_000
+
+_TALLY = "_cep_tally"
+
+
+class Matches:
+    """The matches of a pattern on Spark: a DataFrame, and what it took to find them.
+
+    Columns of `df`: `match` (an id made of the bindings), `key` (the value of `[attr]`; a struct
+    for several), for each variable its event id and `NAME_time` (lists for Kleene), `first` and
+    `last`. It is kept in Spark's cache until `free()`.
+    """
+
+    def __init__(
+        self,
+        pattern: Pattern,
+        events: Events,
+        raw: DataFrame,
+        task: Task,
+        pieces: str,
+    ):
+        self.pattern = pattern
+        self.events = events
+        self.engine = task.engine
+        self.plan = task.plan
+        self.pieces = pieces
+        self.seconds = 0.0
+        self._raw = raw
+        self._task = task
+        self.tally = Tally()
+        self.reports: list[Tally] = []
+        self.columns = Names.of(task.variables)
+        self.df = self._shaped(raw.where(F.col(_TALLY).isNull()))
+        self._count = 0
+
+    def __len__(self) -> int:
+        return self._count
+
+    @property
+    def counters(self) -> dict[str, int]:
+        """What the engines counted, added up over the pieces; overlaps count twice."""
+        return dict(self.tally.counters)
+
+    @property
+    def failures(self) -> list[Failure]:
+        """The first of the predicates that could not be computed."""
+        return [Failure(**failure) for failure in self.tally.failures]
+
+    def take(self, count: int = 5) -> list[Found]:
+        """The first matches in time, ready to be replayed."""
+        rows = self.df.orderBy(self.columns.first, self.columns.match).limit(count).collect()
+        return [Found(self, row) for row in rows]
+
+    def first(self) -> Found | None:
+        """The first match in time."""
+        return next(iter(self.take(1)), None)
+
+    def found(self, match: str | Row | Found) -> Found:
+        """The match of an id, or of a row of `df`."""
+        if isinstance(match, Found):
+            return match
+        if isinstance(match, Row):
+            return Found(self, match)
+        rows = self.df.where(col(self.columns.match) == match).limit(1).collect()
+        if not rows:
+            raise CepError(f"there is no match {match!r}")
+        return Found(self, rows[0])
+
+    def replay(self, match: str | Row | Found, engine: str = "sase", **options: Any) -> Trace:
+        """Fetches the events around a match and runs the pattern on them, every step kept."""
+        from cepviz.spark.replaying import replay
+
+        return replay(self.found(match), engine, **options)
+
+    def free(self) -> None:
+        """Takes the matches out of Spark's cache: they are found again if asked for."""
+        self._raw.unpersist()
+
+    def _find(self, progress: bool | None) -> None:
+        started = time.perf_counter()
+        self._raw.persist(StorageLevel.MEMORY_AND_DISK)
+        about = F.count(F.when(F.col(_TALLY).isNull(), 1)).alias("count")
+        try:
+            counted = run(
+                self.events.spark,
+                "matching",
+                lambda: self._raw.agg(about).first(),
+                progress,
+            )
+            assert counted is not None
+            self._count = counted["count"]
+            for row in self._raw.where(F.col(_TALLY).isNotNull()).select(_TALLY).collect():
+                self.reports.append(Tally.read(row[0]))
+                self.tally.merge(self.reports[-1])
+        except PythonException as error:
+            self._raw.unpersist()
+            raise _ours(error) from None
+        except BaseException:
+            self._raw.unpersist()
+            raise
+        self.seconds = time.perf_counter() - started
+        if self.tally.stopped is not None:
+            raise BudgetError(
+                f"in a piece of the stream: {self.tally.stopped}",
+                limit=self.tally.limit,
+                result=self,
+            )
+
+    def _shaped(self, raw: DataFrame) -> DataFrame:
+        """The columns as they are shown."""
+        names, task = self.columns, self._task
+        bound: list[Column] = []
+        for name, _ in task.variables:
+            bound.append(col(f"_v_{name}").alias(names.ids[name]))
+            bound.append(col(f"_t_{name}").alias(names.times[name]))
+        told = F.to_json(F.struct(*(col(f"_v_{name}").alias(name) for name, _ in task.variables)))
+        keys = [col(f"_k_{name}").alias(name) for name in task.pattern.same]
+        key: Column = F.lit(None).cast("string")
+        if keys:
+            key = keys[0] if len(keys) == 1 else F.struct(*keys)
+        return raw.select(
+            F.md5(told).alias(names.match),
+            key.alias(names.key),
+            *bound,
+            col("_first").alias(names.first),
+            col("_last").alias(names.last),
+        )
+
+    def _summary(self) -> str:
+        found = f"{len(self):,} match{'' if len(self) == 1 else 'es'}"
+        text = f"{found} in {self.events.report.kept:,} events by {self.engine} on Spark"
+        text += f" ({self.pieces}, {self.seconds:.2g} s)"
+        failed = self.counters.get("failed_predicates", 0)
+        return text + (f"; {failed} predicates could not be computed: .failures" if failed else "")
+
+    def __repr__(self) -> str:
+        shown = "".join(f"\n  {found!r}" for found in self.take(5)) if len(self) else ""
+        more = f"\n  and {len(self) - 5:,} more" if len(self) > 5 else ""
+        return f"<{self._summary()}{shown}{more}>"
+
+    def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
+        found = self.take(10) if len(self) else []
+        names = self.columns.all
+        head = "".join(f"<th>{html.escape(name)}</th>" for name in names)
+        rows = "".join(
+            "<tr>" + "".join(f"<td>{html.escape(str(m.row[n]))}</td>" for n in names) + "</tr>"
+            for m in found
+        )
+        table = (
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>" if rows else ""
+        )
+        more = f"<p>and {len(self) - 10:,} more</p>" if len(self) > 10 else ""
+        text = f"<{self._summary()}>"
+        return {
+            "text/plain": text,
+            "text/html": f"<p>{html.escape(self._summary())}</p>{table}{more}",
+        }
+
+
+@dataclass(frozen=True, repr=False)
+class Found:
+    """One match on Spark: a row of `Matches.df` that knows where it came from."""
+
+    matches: Matches
+    row: Row
+
+    def __getitem__(self, name: str) -> Any:
+        return self.row[name]
+
+    @property
+    def ids(self) -> dict[str, Any]:
+        """Variable to event id, or list of ids, as in a match on one machine."""
+        bound = {name: self.row[column] for name, column in self.matches.columns.ids.items()}
+        return {name: value for name, value in bound.items() if value is not None}
+
+    @property
+    def key(self) -> Any:
+        return self.row[self.matches.columns.key]
+
+    @property
+    def first(self) -> Any:
+        return self.row[self.matches.columns.first]
+
+    @property
+    def last(self) -> Any:
+        return self.row[self.matches.columns.last]
+
+    def replay(self, engine: str = "sase", **options: Any) -> Trace:
+        """Fetches the events around this match and runs the pattern on them, every step kept."""
+        return self.matches.replay(self, engine, **options)
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={_short(ids)}" for name, ids in self.ids.items())
+        key = "" if self.key is None else f"{self.key}: "
+        return f"<Match {key}{said} from {self.first} to {self.last}>"
+
+
+def match(
+    events: Any,
+    pattern: Pattern | Draft | str,
+    engine: str | None = None,
+    plan: Any = None,
+    budget: Budget | Mapping[str, int] | None = None,
+    *,
+    slice: Any = None,
+    piece: int = PIECE_SIZE,
+    on_error: str = "keep",
+    progress: bool | None = None,
+    **reading: Any,
+) -> Matches:
+    """Finds the matches of a pattern in events on Spark: the same as `cepviz.match` finds.
+
+    `events` is what `read` returns, or anything it takes, with its keywords. Work is cut by
+    `[attr]` where the pattern has one, otherwise into slices of time that overlap by the window.
+    `piece` is about how many events a worker takes at a time; `slice="1 hour"` cuts slices of that
+    width instead. The budget is for each piece. A pattern that cannot be cut without losing
+    matches is refused, with what would help.
+
+    `engine` is by default the fastest that takes the pattern. The search starts at once, with a
+    progress bar; Ctrl-C cancels it and leaves the session as it was.
+    """
+    if isinstance(pattern, Chain):
+        raise CepError("match on Spark takes one query: write its matches, and match those")
+    query = as_pattern(pattern)
+    stream = read(events, **reading)
+    resolve(query, stream.schema)  # refuses what cannot be, before a job starts
+    _warn(query, stream)
+    if piece < 1:
+        raise CepError(f"piece={piece} must be a number of events from 1")
+    needs = Needs.of(query, stream.schema)
+    chosen = engine_class(engine, query, stream.intervals).name
+    width = None if slice is None else _width(slice, needs, stream)
+    pieces = cut(stream, needs, piece, width)
+    task = _task(query, stream, needs, chosen, plan, budget, on_error)
+    kinds = _schema(task, stream, pieces.frame)
+    raw = (
+        pieces.frame.repartition(pieces.count, PIECE)
+        .groupBy(PIECE)
+        .applyInArrow(_alone(task), kinds)
+    )
+    matches = Matches(query, stream, raw, task, pieces.said)
+    matches._find(progress)
+    return matches
+
+
+def _alone(task: Task) -> Callable[[Any], Any]:
+    """A task as a function of one argument, which is how Spark tells what to hand it."""
+
+    def matched(table: Any) -> Any:
+        return task(table)
+
+    return matched
+
+
+def _ours(error: PythonException) -> Exception:
+    """The error of cepviz that a worker raised, if that is what it was."""
+    said = re.findall(r"^cepviz\.errors\.(\w+): (.*)$", str(error), re.M)
+    if not said:
+        return error
+    name, text = said[-1]
+    kind: type[Exception] = getattr(errors, name, CepError)
+    return kind(text)
+
+
+def _width(slice: Any, needs: Needs, events: Events) -> int | float:
+    width = slice if needs.positions else events.schema.duration(slice)
+    if not isinstance(width, (int, float)) or not width > 0:
+        raise CepError(f"slice={slice!r} must be a length such as '1 hour', or a number above 0")
+    low, high = (0, events.report.kept) if needs.positions else events.span
+    most = 20_000
+    if (high - low) * (1 if needs.positions else events.tick) / width > most:
+        raise CepError(f"slice={slice!r} cuts the stream into more than {most:,} slices: widen it")
+    return width
+
+
+def _task(
+    query: Pattern,
+    events: Events,
+    needs: Needs,
+    engine: str,
+    plan: Any,
+    budget: Budget | Mapping[str, int] | None,
+    on_error: str,
+) -> Task:
+    declared = [v for v in query.variables.values() if not v.negated]
+    variables = tuple((v.name, v.kleene) for v in declared)
+    columns = [f"_k_{name}" for name in query.same]
+    columns += [f"{kind}{name}" for name, _ in variables for kind in ("_v_", "_t_")]
+    calls = {n.function for e in query._expressions() for n in e.walk() if isinstance(n, Call)}
+    return Task(
+        pattern=query,
+        roles=dict(events.roles),
+        every=events.every,
+        unit=None if events.schema.zone is not None else events.schema.unit,
+        schema=events.schema,
+        arrival=events.arrival,
+        end=events.end,
+        keys=needs.keys,
+        engine=engine,
+        plan=plan,
+        budget=Budget.of(budget),
+        on_error=on_error,
+        position=POSITION,
+        owned=OWNED,
+        piece=PIECE,
+        counts_positions=needs.positions,
+        variables=variables,
+        columns=(*columns, "_first", "_last", _TALLY),
+        functions=tuple(find_function(name) for name in sorted(calls)),
+    )
+
+
+def _schema(task: Task, events: Events, frame: DataFrame) -> T.StructType:
+    """The types of what workers return."""
+    kinds = {f.name: f.dataType for f in frame.schema.fields}
+    id, time = kinds[task.roles.get("id", POSITION)], kinds[task.end]
+    fields = [T.StructField(f"_k_{name}", kinds[name]) for name in task.pattern.same]
+    for name, kleene in task.variables:
+        for prefix, kind in (("_v_", id), ("_t_", time)):
+            fields.append(T.StructField(f"{prefix}{name}", T.ArrayType(kind) if kleene else kind))
+    fields += [T.StructField("_first", kinds[task.roles["time"]]), T.StructField("_last", time)]
+    return T.StructType([*fields, T.StructField(_TALLY, T.StringType())])
+
+
+@dataclass(frozen=True)
+class Names:
+    """What the columns of matches are called: as `Matches` says, with a _ where two are alike."""
+
+    match: str
+    key: str
+    ids: Mapping[str, str]
+    times: Mapping[str, str]
+    first: str
+    last: str
+
+    @classmethod
+    def of(cls, variables: tuple[tuple[str, bool], ...]) -> Names:
+        taken: set[str] = set()
+
+        def free(name: str) -> str:
+            while name.lower() in taken:  # Spark does not tell capitals apart
+                name += "_"
+            taken.add(name.lower())
+            return name
+
+        ids = {name: free(name) for name, _ in variables}  # variables keep their names
+        match, key, first, last = (free(name) for name in ("match", "key", "first", "last"))
+        times = {name: free(f"{name}_time") for name, _ in variables}
+        return cls(match, key, ids, times, first, last)
+
+    @property
+    def all(self) -> list[str]:
+        """In the order of the columns."""
+        bound = [column for name in self.ids for column in (self.ids[name], self.times[name])]
+        return [self.match, self.key, *bound, self.first, self.last]
+
+
+def _warn(pattern: Pattern, events: Events) -> None:
+    said = pattern.warnings()
+    types = events.schema.types or ((events.every,) if events.every else ())
+    for variable in pattern.variables.values():
+        if variable.type not in types:
+            near = did_you_mean(variable.type, [str(name) for name in types])
+            said.append(f"the stream has no event of type {variable.type!r}{near}")
+    for text in dict.fromkeys(said):
+        warnings.warn(text, CepWarning, stacklevel=3)
+
+
+def _short(ids: Any) -> str:
+    if not isinstance(ids, list):
+        return str(ids)
+    return " ".join(map(str, ids[:6])) + (f" … ({len(ids)})" if len(ids) > 6 else "")
