@@ -25,7 +25,9 @@ from cepviz.language.expressions import (
     element_wise,
 )
 from cepviz.language.pattern import ANY, Branch, Pattern
-from cepviz.plans.plan import Tree, by_rate
+from cepviz.plans.by_rate import by_rate
+from cepviz.plans.plan import Order, Plan, Tree, follows
+from cepviz.plans.statistics import Statistics
 from cepviz.steps import Drop, Edge, Graph, Move, Prune, Put, State, Test
 
 Values = tuple[Any, ...]
@@ -392,8 +394,10 @@ class ZStream(BranchEngine):
     name = "zstream"
 
     @classmethod
-    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Tree:
-        return Tree.left_deep(*by_rate(pattern, counts).names)
+    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Plan:
+        order = by_rate(pattern, Statistics(counts)).plan
+        assert isinstance(order, Order)
+        return Tree.left_deep(*order.names)
 
     @classmethod
     def refuses(cls, pattern: Pattern) -> str | None:
@@ -406,7 +410,7 @@ class ZStream(BranchEngine):
         if self.plan is None:
             names = [v.name for v in self.pattern.variables.values() if not v.negated]
             self.plan = Tree.left_deep(*names)
-        elif not isinstance(self.plan, Tree):
+        elif not follows(self.plan, Tree):
             raise PlanError(
                 f"zstream follows a tree, as in Tree(('a', ('b', 'c'))), not {self.plan!r}"
             )
