@@ -182,7 +182,8 @@ class Machine:
             (frozenset(map(self.names.index, needed)), absence)
             for needed, absence in self.engine.output.early(self.branch)
         ]
-        self.engine.live += 1
+        self.engine.counters.runs += 1
+        self.engine.alive(1, None)
         self.wait(self.root)
 
     # ---- events ----
@@ -285,6 +286,8 @@ class Machine:
     def hand_out(self, instance: Instance, index: int, low: int, high: int, event: Event) -> None:
         engine = self.engine
         buffer = self.buffers[index]
+        if engine.border is not None and len(instance.order) == len(self.names) - 1:
+            high = self.up_to_border(instance, index, low, high)
         start = self.fresh(instance, index, low, high)
         tests = self.edge(instance.order, index)
         if engine.emit is not None:
@@ -380,12 +383,38 @@ class Machine:
                 if culprit is not None:
                     engine.negated(copy.name, absence.negation.variable.name, held, culprit)
                     return
+        if engine.border is not None and not self.begins_before(copy, engine.border):
+            return
         if len(copy.order) == len(self.names):
             engine.output.candidate(self.branch, self.held(copy), event, copy.name)
             return
         engine.alive(1, event)
         self.wait(copy)
         self.go_on(copy, event)
+
+    def begins_before(self, instance: Instance, border: int) -> bool:
+        """Whether a match of the instance can have an event before a border: it holds one, or one
+        is in the scope of a variable that it lacks."""
+        if any(held.position < border for held in _events(instance.values)):
+            return True
+        for index, bound in enumerate(instance.values):
+            if bound is None:
+                low, high = self.scope(instance, index)
+                if self.names[index] not in self.kleene:
+                    low = self.fresh(instance, index, low, high)
+                if low < high and self.buffers[index].positions[low] < border:
+                    return True
+        return False
+
+    def up_to_border(self, instance: Instance, index: int, low: int, high: int) -> int:
+        """The end of the last variable's scope, where only an event before the border can make
+        the match begin there. A list may end behind it."""
+        border = self.engine.border
+        if border is None or self.names[index] in self.kleene:
+            return high
+        if any(held.position < border for held in _events(instance.values)):
+            return high
+        return max(low, bisect_left(self.buffers[index].positions, border, low, high))
 
     def wait(self, instance: Instance) -> None:
         """The instance waits for events of every variable that may still come."""
@@ -405,7 +434,7 @@ class Machine:
         if not instance.alive:
             return
         instance.alive = False
-        self.engine.live -= 1
+        self.engine.alive(-1, None)
         for waiting in self.waiting:
             waiting.pop(id(instance), None)
         self.engine.left(self, instance)
@@ -534,7 +563,6 @@ class Lazy(BranchEngine):
         self.prepare()
         for machine in self.machines:
             machine.settle()
-        self.counters.runs = self.counters.peak_runs = self.live
 
     def prepare(self) -> None:
         """What an engine sets up before its automata start."""

@@ -9,6 +9,7 @@ hash. A new entry joins with all that the other side holds already, so every pai
 from __future__ import annotations
 
 import heapq
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -255,6 +256,13 @@ class Join(Node):
         low, high = min(left.low, right.low), max(left.high, right.high)
         if engine.window is not None and high - low >= engine.window:
             return
+        border = engine.border
+        if (
+            border is not None
+            and min(left.first, right.first) >= border
+            and not evaluation.holds_before(border, self.variables)
+        ):
+            return
         values = tuple(
             [
                 one if one is not None else two
@@ -342,7 +350,21 @@ class Evaluation:
             made.name = " ".join(event.label for event in events)
         return made
 
+    def holds_before(self, border: int, apart_from: frozenset[int]) -> bool:
+        """Whether a leaf, other than of these variables, holds an event before a border."""
+        for node in self.nodes:
+            if isinstance(node, Leaf) and not node.variables <= apart_from:
+                entries = node.entries.values()
+                # Single events are kept in order, lists are not.
+                held = entries if node.variable.kleene else itertools.islice(entries, 1)
+                if any(entry.first < border for entry in held):
+                    return True
+        return False
+
     def complete(self, entry: Entry, event: Event) -> None:
+        border = self.engine.border
+        if border is not None and entry.first >= border:
+            return
         self.engine.output.candidate(self.branch, self.held(entry.values), event, entry.name)
 
     def held(self, values: Values) -> dict[str, Any]:

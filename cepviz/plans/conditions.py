@@ -75,14 +75,15 @@ class Block:
 
 @dataclass(frozen=True)
 class Planned:
-    """A plan with the blocks it is made of, in the order in which they are to be verified."""
+    """A plan with the blocks it is made of, in the order in which they are to be verified; None
+    from a planner that does not build plans block by block."""
 
     plan: Plan
-    blocks: tuple[Block, ...] = ()
+    blocks: tuple[Block, ...] | None = None
 
     def __str__(self) -> str:
         lines = [str(self.plan)]
-        for block in self.blocks:
+        for block in self.blocks or ():
             told = ", ".join(map(str, block.conditions)) or "nothing was compared"
             lines.append(f"  {block.text}: {told}")
         return "\n".join(lines)

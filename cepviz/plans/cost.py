@@ -134,6 +134,15 @@ class Model:
         return found
 
 
+def model_of(branch: Branch) -> Model:
+    """The cost model of a branch, kept with it: neither ever changes."""
+    model = vars(branch).get("_model")
+    if model is None:
+        model = Model(branch)
+        object.__setattr__(branch, "_model", model)
+    return model
+
+
 def _parts(names: frozenset[str], tied: Callable[[str, str], bool]) -> Iterator[frozenset[str]]:
     """The connected parts of a set of names under a relation."""
     left = set(names)
@@ -161,7 +170,7 @@ def cost(plan: Plan, pattern: Pattern, statistics: Statistics) -> float:
     """
     total = 0.0
     for branch in pattern.branches:
-        model, memo = Model(branch), Memo()
+        model, memo = model_of(branch), Memo()
         part = plan.of(branch, pattern)
         if follows(plan, Order):
             total += model.order_cost(part, statistics, memo)
@@ -187,7 +196,7 @@ def expected(
     """
     found: dict[str, float] = {}
     for branch in pattern.branches:
-        model, memo = Model(branch), Memo()
+        model, memo = model_of(branch), Memo()
         part = plan.of(branch, pattern)
         nodes = (
             [(part[count - 1], part[:count]) for count in range(1, len(part) + 1)]

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from cepviz.errors import PlanError
 from cepviz.language.pattern import Branch, Pattern
 from cepviz.plans.conditions import Planned
-from cepviz.plans.cost import Memo, Model
+from cepviz.plans.cost import Memo, Model, model_of
 from cepviz.plans.plan import Branched, Order, Shape, Tree
 from cepviz.plans.statistics import Statistics
 
@@ -53,7 +53,7 @@ def _model(branch: Branch) -> Model:
             f"{count} variables have too many plans to try them all (at most {MOST}): "
             "use greedy or zstream"
         )
-    return Model(branch)
+    return model_of(branch)
 
 
 def shapes(names: tuple[str, ...]) -> Iterator[Shape]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cepviz.language.pattern import Branch, Pattern
 from cepviz.plans.conditions import Block, Planned, Side, compared
-from cepviz.plans.cost import Memo, Model
+from cepviz.plans.cost import Memo, model_of
 from cepviz.plans.plan import Branched, Order
 from cepviz.plans.statistics import Statistics
 
@@ -31,7 +31,7 @@ def greedy(pattern: Pattern, statistics: Statistics) -> Planned:
 
 
 def _ordered(branch: Branch, statistics: Statistics) -> tuple[Order, tuple[Block, ...]]:
-    model = Model(branch)
+    model = model_of(branch)
 
     def side(name: str, chosen: tuple[str, ...]) -> Side:
         if model.kleene:  # Its lists grow with what is joined, so that no factor can be left out.

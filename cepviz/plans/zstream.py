@@ -13,7 +13,7 @@ from functools import partial
 
 from cepviz.language.pattern import Branch, Pattern
 from cepviz.plans.conditions import Block, Planned, Side, compared
-from cepviz.plans.cost import Memo, Model
+from cepviz.plans.cost import Memo, model_of
 from cepviz.plans.plan import Branched, Shape, Tree, shape_text
 from cepviz.plans.statistics import Statistics
 
@@ -40,7 +40,7 @@ class Trees:
     """The trees of one branch, by interval."""
 
     def __init__(self, branch: Branch):
-        self.model = Model(branch)
+        self.model = model_of(branch)
         self.names = self.model.names
 
     def planned(self, statistics: Statistics) -> tuple[Tree, tuple[Block, ...]]:
