@@ -373,12 +373,13 @@ class Check(Step):
 
 @dataclass(frozen=True, slots=True)
 class Replan(Step):
-    """A plan is replaced by another."""
+    """A plan is replaced by another; `label` begins the names of its runs and states."""
 
     kind: ClassVar[str] = "replan"
     before: str
     after: str
     because: str
+    label: str = ""
 
     def say(self) -> str:
         if self.before == self.after:

@@ -505,3 +505,7 @@ def test_a_trace_has_the_estimates_checks_and_replans():
     names = {state.name for state in recorded.graph.states}
     moved = {step.target for step in recorded if step.kind == "move"}
     assert moved <= names  # the states of every plan are in the picture
+    # The runs of a plan that ended are dropped with it.
+    final = recorded.at(-1)
+    labels = {run.state.split(":")[0] for run in final.runs.values()}
+    assert labels == {replans[-1].label.rstrip(":")}

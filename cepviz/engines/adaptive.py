@@ -146,7 +146,7 @@ class Adaptive(BranchEngine):
         """Lets another plan take over from the next event on."""
         old = self.generations[-1]
         if self.latest is None:  # Nothing was read yet, so that nothing is left to the old one.
-            self._end(old)
+            old.evaluator.alive(-old.evaluator.live, None)
             self.generations.pop()
         else:
             old.last = self.latest
@@ -164,15 +164,10 @@ class Adaptive(BranchEngine):
         self.generations.append(Generation(plan, evaluator))
         self._graphs.append(evaluator.graph)
 
-    def _end(self, old: Generation) -> None:
-        evaluator = old.evaluator
-        evaluator.alive(-evaluator.live, None)
-        if self.latest is not None:
-            evaluator.hold(-evaluator.buffered, self.latest)
-
     def expire(self, event: Event, edge: int | float) -> None:
         while (last := self.generations[0].last) is not None and not self.fits(last, event):
-            self._end(self.generations.pop(0))
+            why = f"all that its plan began has left the window; {self.current} goes on alone"
+            self.generations.pop(0).evaluator.close(event, why)
         for generation in self.generations:
             generation.evaluator.expire(event, edge)
 
@@ -222,4 +217,5 @@ class Adaptive(BranchEngine):
         if after != before:
             self.migrate(after)
         if self.emit is not None:
-            self.emit(Replan(str(before), str(self.current), because))
+            label = self.generations[-1].evaluator.label
+            self.emit(Replan(str(before), str(self.current), because, label))

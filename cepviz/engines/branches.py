@@ -44,6 +44,10 @@ class BranchEngine(Engine):
     def process(self, event: Event, mark: int | float) -> None:
         raise NotImplementedError
 
+    def close(self, event: Event, why: str) -> None:
+        """Ends an engine that works for a host: what it still holds is dropped."""
+        raise NotImplementedError
+
     def earliest(self, event: Event) -> Event:
         """The oldest event with which a match still to come may begin or end."""
         return event

@@ -17,6 +17,7 @@ element.
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
@@ -220,13 +221,18 @@ class Machine:
                     detail = f"its first event {first.label} left the window"
                     engine.emit(Drop(instance.name, "window", event.label, detail))
                 self.leave(instance)
+        self.prune(edge, event)
+
+    def prune(self, edge: int | float, event: Event, why: str = "") -> None:
+        """Takes events up to an edge out of the input buffers."""
+        engine = self.engine
         for index, buffer in enumerate(self.buffers):
             gone = buffer.prune(edge)
             if gone:
                 engine.hold(-len(gone), event)
                 if engine.emit is not None:
                     labels = tuple(old.label for old in gone)
-                    why = f"the window has passed at {event.label}"
+                    why = why or f"the window has passed at {event.label}"
                     engine.emit(Prune(self.prefix + self.names[index], labels, why))
 
     # ---- instances ----
@@ -371,6 +377,8 @@ class Machine:
         end = last.position if by_count else last.end
         copy.low = start if instance.low is None else min(instance.low, start)
         copy.high = end if instance.high is None else max(instance.high, end)
+        if engine.border is not None and not self.begins_before(copy, engine.border):
+            return
         self.created += 1
         engine.counters.runs += 1
         if engine.emit is not None:
@@ -383,8 +391,6 @@ class Machine:
                 if culprit is not None:
                     engine.negated(copy.name, absence.negation.variable.name, held, culprit)
                     return
-        if engine.border is not None and not self.begins_before(copy, engine.border):
-            return
         if len(copy.order) == len(self.names):
             engine.output.candidate(self.branch, self.held(copy), event, copy.name)
             return
@@ -588,6 +594,16 @@ class Lazy(BranchEngine):
     def process(self, event: Event, mark: int | float) -> None:
         for machine in self.machines:
             machine.read(event, mark)
+
+    def close(self, event: Event, why: str) -> None:
+        for machine in self.machines:
+            machine.prune(math.inf, event, why)
+            for instance in {
+                id(i): i for waits in machine.waiting for i in waits.values()
+            }.values():
+                if self.emit is not None:
+                    self.emit(Drop(instance.name, "replan", event.label, why))
+                machine.leave(instance)
 
 
 def take_edges(machine: Machine, order: tuple[int, ...], index: int) -> Edge:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -83,7 +84,7 @@ class Node:
                 engine.emit(Put(self.label, entry.name))
             self.parent.join(self, entry, event)
 
-    def expire(self, edge: Any, event: Event) -> None:
+    def expire(self, edge: Any, event: Event, why: str = "") -> None:
         gone = []
         while self.expiry and self.expiry[0][0] <= edge:
             _, number, entry = heapq.heappop(self.expiry)
@@ -99,10 +100,11 @@ class Node:
             engine.hold(-len(gone), event)
             if engine.emit is not None:
                 names = tuple(entry.name for entry in gone)
-                why = f"the window has passed at {event.label}"
-                engine.emit(Prune(self.label, names, why))
+                passed = f"the window has passed at {event.label}"
+                engine.emit(Prune(self.label, names, why or passed))
+                reason, detail = ("replan", why) if why else ("window", "it left the window")
                 for entry in gone if isinstance(self, Join) else ():
-                    engine.emit(Drop(entry.name, "window", event.label, "it left the window"))
+                    engine.emit(Drop(entry.name, reason, event.label, detail))
 
 
 class Leaf(Node):
@@ -469,3 +471,8 @@ class ZStream(BranchEngine):
         for evaluation in self.evaluations:
             for leaf in evaluation.leaves.get(event.type, ()):
                 leaf.read(event)
+
+    def close(self, event: Event, why: str) -> None:
+        for evaluation in self.evaluations:
+            for node in evaluation.nodes:
+                node.expire(math.inf, event, why)
