@@ -18,7 +18,7 @@ from cepviz.plans.conditions import Planner
 from cepviz.plans.plan import Plan
 from cepviz.plans.policies import Policy
 from cepviz.plans.statistics import Statistics
-from cepviz.steps import short
+from cepviz.steps import estimate
 
 POLICIES = ("static", "unconditional", "threshold(0.5, relative)", "invariant(1, 0.1)")
 
@@ -124,7 +124,7 @@ class Adaptation(Result):
         for change in self.changes:
             lines.append(
                 f"{change.event}: plan {change.after}, because {change.because} "
-                f"(expected cost {short(change.cost_before)} to {short(change.cost_after)})"
+                f"(expected cost {estimate(change.cost_before)} to {estimate(change.cost_after)})"
             )
         return "\n".join(lines)
 
@@ -163,8 +163,8 @@ def adapt(
     >>> r = cep.adapt("PATTERN SEQ(A a, B b) WITHIN 4", s, every=8)
     >>> print(r.story())
     start: plan a, b
-    e7: plan b, a, because the first window has passed (expected cost 5.38776 to 3.10204)
-    e215: plan a, b, because rate(B) 1.9375 < rate(A) 1.9375 no longer holds (expected cost ...)
+    e7: plan b, a, because the first window has passed (expected cost 5.388 to 3.102)
+    e215: plan a, b, because rate(B) 1.938 < rate(A) 1.938 no longer holds (expected cost ...)
     >>> len(r), r.replans, r.false_positives
     (451, 1, 0)
     """

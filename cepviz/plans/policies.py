@@ -16,7 +16,7 @@ from cepviz.errors import CepError, PlanError, did_you_mean
 from cepviz.plans.conditions import Condition, Planned
 from cepviz.plans.cost import Memo
 from cepviz.plans.statistics import Statistics
-from cepviz.steps import Check, short
+from cepviz.steps import Check, estimate
 
 Emit = Callable[[Check], None]
 
@@ -94,14 +94,12 @@ class Threshold(Policy):
             if self.relative:
                 moved = moved / then if then else float(moved > 0)
             holds = moved <= self.t
+            said = f"{name} went from {estimate(then)} to {estimate(value)}"
             if emit is not None:
-                emit(
-                    Check(
-                        f"change of {name}", f"|{name} - {short(then)}|", "t", moved, self.t, holds
-                    )
-                )
+                change = f"|{name} - {estimate(then)}|"
+                emit(Check(f"change of {name}", change, "t", moved, self.t, holds))
             if not holds:
-                return f"{name} went from {short(then)} to {short(value)}, by more than {self.t:g}"
+                return f"{said}, by more than {self.t:g}"
         return None
 
 
@@ -201,7 +199,7 @@ class Invariant(Policy):
                 self._broken = watched
                 sides = watched.condition
                 return (
-                    f"{sides.left.text} {short(left)} < {sides.right.text} {short(right)} "
+                    f"{sides.left.text} {estimate(left)} < {sides.right.text} {estimate(right)} "
                     "no longer holds"
                 )
         return None
