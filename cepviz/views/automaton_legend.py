@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 
 from cepviz.steps import Graph, State
 from cepviz.views.layout import Point
@@ -44,6 +45,11 @@ def legend_of(graph: Graph, width: float) -> Scene:
     if any(state.choices for state in graph.states):
         items.append(("fork", "may split"))
     items.append(("badge", "partial matches" if graph.kind == "zstream" else "live runs"))
+    return _drawn_legend(tuple(items), width)
+
+
+@lru_cache(maxsize=64)
+def _drawn_legend(items: tuple[tuple[str, str], ...], width: float) -> Scene:
     scene = Scene(0, 0)
     x, y, right = 12.0, 18.0, 0.0
     for kind, word in items:

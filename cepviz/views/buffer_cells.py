@@ -54,7 +54,12 @@ def draw_cell(
 
 
 def told_event(trace: Trace, label: str) -> str:
-    try:
-        return tip(trace.event(label).say())
-    except KeyError:
-        return tip(label)
+    """An event as its tooltip says it."""
+
+    def told() -> str:
+        try:
+            return tip(trace.event(label).say())
+        except KeyError:
+            return tip(label)
+
+    return remembered(trace, ("told", label), told)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
+from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 from cepviz.events import Stream
@@ -91,9 +94,9 @@ class _Drawing:
 
     def scene(self) -> Scene:
         self.caption()
-        self.rails()
+        self.still(self.rails)
         self.gaps()
-        self.axis()
+        self.still(self.axis)
         self.brackets()
         self.current()
         self.join()
@@ -101,8 +104,17 @@ class _Drawing:
             self.event(spot)
         self.verdict()
         self.matches()
-        self.legend()
+        self.still(self.legend)
         return self.picture
+
+    def still(self, draw: Callable[[], None]) -> None:
+        """Draws what is the same in every step of the page: once."""
+        drawn, name = self.page.drawn, draw.__name__
+        if name not in drawn:
+            whole, self.picture = self.picture, Scene(0, 0)
+            draw()
+            drawn[name], self.picture = self.picture.shapes, whole
+        self.picture.shapes.update(drawn[name])
 
     def caption(self) -> None:
         moment = self.moment
@@ -219,6 +231,7 @@ class _Drawing:
             path = " ".join(f"{'L' if n else 'M'}{s.x},{s.y}" for n, s in enumerate(spots))
         self.picture.add("join", "path", "join", d=path)
 
+    @cached_property
     def last(self) -> str:
         """The event at which the match that is shown ends."""
         labels = [e for e in self.moment.bound if e in self.facts.ordinal]
@@ -227,14 +240,29 @@ class _Drawing:
         return max(labels, key=lambda e: self.facts.ordinal[e])
 
     def event(self, spot: Spot) -> None:
-        page, moment, event = self.page, self.moment, spot.event
-        state = state_of(moment, event, spot.place)
-        if state == "bound" and spot.lane.variable not in ("", moment.bound[event.event]):
+        page, moment, label = self.page, self.moment, spot.event.event
+        state = state_of(moment, spot.event, spot.place)
+        if state == "bound" and spot.lane.variable not in ("", moment.bound[label]):
             state = "read"
-        ending = state == "bound" and event.event == self.last()
+        marked = label == moment.now
+        if moment.tested is not None and moment.tested.event == label:
+            marked = True
+        role = moment.bound[label] if state == "bound" else ""
+        ending = state == "bound" and label == self.last
+        look = (spot.key, state, role, ending, marked, label == moment.now)
+        if look not in page.drawn:
+            part = Scene(0, 0)
+            self.draw_event(part, spot, state, role, ending, marked)
+            page.drawn[look] = part.shapes
+        self.picture.shapes.update(page.drawn[look])
+
+    def draw_event(
+        self, part: Scene, spot: Spot, state: str, role: str, ending: bool, marked: bool
+    ) -> None:
+        page, event = self.page, spot.event
         title = event.say()
-        if state == "bound":
-            title += f" It is {moment.bound[event.event]}."
+        if role:
+            title += f" It is {role}."
         elif state in WORDS:
             title += f" It is {WORDS[state]}."
         title = shortened(title, LONGEST_TITLE)
@@ -254,21 +282,18 @@ class _Drawing:
             path = f"M{x - s:g},{y - s:g}h{2 * s:g}v{2 * s:g}h{-2 * s:g}Z"
         else:
             path = circle(x, y, r)
-        self.picture.add(spot.key, "path", classes, d=path, title=title)
-        marked = event.event == moment.now
-        if moment.tested is not None and moment.tested.event == event.event:
-            marked = True
+        part.add(spot.key, "path", classes, d=path, title=title)
         if state == "culprit":
             s = r + 3
             cross = f"M{x - s},{y - s}l{2 * s},{2 * s}m0,{-2 * s}l{-2 * s},{2 * s}"
-            self.picture.add(f"{spot.key}:cross", "path", "drop", d=cross)
+            part.add(f"{spot.key}:cross", "path", "drop", d=cross)
         if marked:
-            self.picture.add(f"{spot.key}:ring", "path", "ring", d=circle(x, y, page.big + 4))
+            part.add(f"{spot.key}:ring", "path", "ring", d=circle(x, y, page.big + 4))
         text = spot.label or (shortened(event.event, 9) if state == "culprit" else "")
-        if text and event.event != moment.now:  # that one is named above
+        if text and event.event != self.moment.now:  # that one is named above
             faint = " dim" if state == "later" else ""
             y = spot.y - page.big - 5 - (2 if marked else 0)
-            self.picture.label(f"{spot.key}:text", x, round(y, 1), text, f"small middle{faint}")
+            part.label(f"{spot.key}:text", x, round(y, 1), text, f"small middle{faint}")
 
     def verdict(self) -> None:
         """Whether the event just tried fits: a tick or a cross beside it."""
@@ -280,36 +305,40 @@ class _Drawing:
         self.picture.label("verdict", round(x, 1), y, text, classes)
 
     def matches(self) -> None:
-        page, trace = self.page, self.facts.trace
-        if page.matches_at is None or trace is None:
+        page = self.page
+        if page.matches_at is None:
             return
         y = page.matches_at
         self.picture.label("matches:name", LEFT - 10, y + 4, "matches", "said-match end")
-        ends: dict[str, list[Matched]] = {}
-        places: set[float] = set()  # of all matches, so that a label never covers one to come
-        for place, step in trace.matches:
-            places.update(spot.x for spot in page.by_label.get(step.event, [])[:1])
-            if self.moment.index is not None and place <= self.moment.index:
-                ends.setdefault(step.event, []).append(step)
-        stops = [-math.inf, *sorted(places), math.inf]
-        for label, found in ends.items():
-            spots = page.by_label.get(label)
-            if not spots:
-                continue
-            numbers = [step.number for step in found]
-            text = f"#{numbers[0]}" + (f"–{numbers[-1]}" if len(numbers) > 1 else "")
-            x = spots[0].x
-            said = " ".join(step.say() for step in found[:8])
-            more = f" And {len(found) - 8} more." if len(found) > 8 else ""
-            title = shortened(said, LONGEST_TITLE) + more
-            key = f"matches:{label}"
-            self.picture.add(key, "path", "match", d=diamond(x, y, page.big + 0.5), title=title)
-            room = len(text) * 7.6 + 9
-            at = stops.index(x)
-            if x + room < min(stops[at + 1] - 8, self.width):
-                self.picture.label(f"{key}:text", x + 9, y + 4, text, "said-match")
-            elif stops[at + 1] == math.inf and x - room > stops[at - 1] + 6:
-                self.picture.label(f"{key}:text", x - 9, y + 4, text, "said-match end")
+        index = -1 if self.moment.index is None else self.moment.index
+        for label, (places, steps) in page.matches.items():
+            found = bisect_right(places, index)
+            look = ("matches", label, found)
+            if found and look not in page.drawn:
+                page.drawn[look] = self.ended(label, steps[:found], y).shapes
+            if found:
+                self.picture.shapes.update(page.drawn[look])
+
+    def ended(self, label: str, found: list[Matched], y: float) -> Scene:
+        """The matches that an event has completed so far: a diamond with their numbers."""
+        page, part = self.page, Scene(0, 0)
+        # Of all matches, so that a label never covers one to come.
+        stops = [-math.inf, *sorted({page.by_label[e][0].x for e in page.matches}), math.inf]
+        numbers = [step.number for step in found]
+        text = f"#{numbers[0]}" + (f"–{numbers[-1]}" if len(numbers) > 1 else "")
+        x = page.by_label[label][0].x
+        said = " ".join(step.say() for step in found[:8])
+        more = f" And {len(found) - 8} more." if len(found) > 8 else ""
+        title = shortened(said, LONGEST_TITLE) + more
+        key = f"matches:{label}"
+        part.add(key, "path", "match", d=diamond(x, y, page.big + 0.5), title=title)
+        room = len(text) * 7.6 + 9
+        at = stops.index(x)
+        if x + room < min(stops[at + 1] - 8, self.width):
+            part.label(f"{key}:text", x + 9, y + 4, text, "said-match")
+        elif stops[at + 1] == math.inf and x - room > stops[at - 1] + 6:
+            part.label(f"{key}:text", x - 9, y + 4, text, "said-match end")
+        return part
 
     def legend(self) -> None:
         facts, picture, y = self.facts, self.picture, self.foot

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from bisect import bisect_right
 from dataclasses import dataclass
+from functools import cached_property
 
 from cepviz.errors import CepError
 from cepviz.steps import Arrive, Drop, Matched, Move, Scope, Spawn, Test
@@ -30,7 +31,7 @@ class Moment:
     ignored: frozenset[str] = frozenset()
     stored: frozenset[str] = frozenset()
 
-    @property
+    @cached_property
     def bound(self) -> dict[str, str]:
         """Each event that the run or match holds, with its variable."""
         return {label: name for name, labels in self.bindings for label in labels}

@@ -12,10 +12,10 @@ from cepviz.errors import CepError, one_of
 from cepviz.events import Schema, Stream
 from cepviz.language.build import as_pattern
 from cepviz.language.pattern import Negation, Pattern
-from cepviz.steps import Arrive, Scope
+from cepviz.steps import Arrive, Matched, Scope
 from cepviz.trace import Trace
 from cepviz.views.axis import LETTER, Scale
-from cepviz.views.scene import Number, remembered, shortened
+from cepviz.views.scene import Number, Shape, remembered, shortened
 
 LANES = ("type", "variable")
 #: A stream of more events is shown a page at a time; a new page begins every HOP events.
@@ -168,6 +168,10 @@ class Page:
     small: float
     by_label: dict[str, list[Spot]]
     brackets: dict[str, float]
+    #: Events that complete matches, with the steps of those: their places in the trace, and they.
+    matches: dict[str, tuple[list[int], list[Matched]]]
+    #: What was drawn for an event before: it looks alike in most steps.
+    drawn: dict[Any, dict[str, Shape]] = field(default_factory=dict)
 
 
 def page_of(facts: Facts, current: int, width: int) -> Page:
@@ -237,9 +241,15 @@ def _laid_out(facts: Facts, low: int, high: int, width: int) -> Page:
     by_label: dict[str, list[Spot]] = {}
     for spot in spots:
         by_label.setdefault(spot.event.event, []).append(spot)
+    matches: dict[str, tuple[list[int], list[Matched]]] = {}
+    for place, step in facts.trace.matches if facts.trace is not None else ():
+        if step.event in by_label:
+            places, steps = matches.setdefault(step.event, ([], []))
+            places.append(place)
+            steps.append(step)
     return Page(
-        low, high, scale, spots, rails, top, y, matches_at, big, small, by_label, brackets
-    )  # fmt: skip
+        low, high, scale, spots, rails, top, y, matches_at, big, small, by_label, brackets, matches
+    )
 
 
 def _rows(
