@@ -4,17 +4,25 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from functools import cached_property
-from typing import Any
 
+from cepviz.errors import CepError
 from cepviz.events import Stream
 from cepviz.steps import Matched
 from cepviz.trace import Trace
-from cepviz.views.axis import LETTER, Scale
+from cepviz.views.axis import LETTER
 from cepviz.views.marks import LONGEST_TITLE, circle, diamond
 from cepviz.views.scene import Number, Scene, shortened
-from cepviz.views.timeline_moment import Moment, gaps_of, limits_of, moment_of, state_of
+from cepviz.views.timeline_letters import in_letters
+from cepviz.views.timeline_moment import (
+    Moment,
+    candidate_of,
+    gaps_of,
+    limits_of,
+    moment_of,
+    state_of,
+)
 from cepviz.views.timeline_page import (
     LEFT,
     MOST_EVENTS,
@@ -26,11 +34,6 @@ from cepviz.views.timeline_page import (
     page_of,
 )
 
-SIGNS = {
-    "later": "˙", "read": "·", "ignored": "○", "stored": "□", "found": "■", "bound": "●",
-    "end": "◆", "culprit": "✕",
-}  # fmt: skip
-
 
 def timeline(
     source: Trace | Stream,
@@ -40,15 +43,26 @@ def timeline(
     match: int | None = None,
     lanes: str = "type",
     width: int = 960,
+    candidate: Mapping[str, Iterable[str]] | None = None,
+    culprits: Mapping[str, tuple[str, str]] | None = None,
 ) -> Scene:
     """Draws the events in lanes over time: which were read, and what one run did with them.
 
     The run is `run`, that of match number `match`, or the one the step at `index` (by default the
     last) is about. A stream is drawn without a run; `index` is then the place of an event. Lanes
     are the types of events or, with `lanes="variable"`, the variables of the pattern.
+
+    A `candidate`, as `{"a": ["e1"], "b": ["e3"]}`, marks events of a trace that nobody found;
+    `culprits` are the events in its way, each with the reason in a word and in a sentence.
     """
     facts = facts_of(source, lanes)
-    return _Drawing(facts, moment_of(facts, index, run, match), width).scene()
+    if candidate is not None and facts.trace is not None:
+        moment = candidate_of(facts, candidate, culprits or {})
+    elif candidate is not None:
+        raise CepError("a stream has no variables: give the trace of a pattern on it")
+    else:
+        moment = moment_of(facts, index, run, match)
+    return _Drawing(facts, moment, width).scene()
 
 
 def timeline_text(
@@ -77,7 +91,7 @@ def timeline_text(
     ● in the match  ◆ its end  · read
     """
     facts = facts_of(source, lanes)
-    return _text(facts, moment_of(facts, index, run, match), width)
+    return in_letters(facts, moment_of(facts, index, run, match), width)
 
 
 # ---- drawing ----
@@ -109,7 +123,7 @@ class _Drawing:
 
     def still(self, draw: Callable[[], None]) -> None:
         """Draws what is the same in every step of the page: once."""
-        drawn, name = self.page.drawn, draw.__name__
+        drawn, name = self.page.drawn, (draw.__name__, self.moment.candidate)
         if name not in drawn:
             whole, self.picture = self.picture, Scene(0, 0)
             draw()
@@ -124,6 +138,8 @@ class _Drawing:
         who = f"run {moment.run}" if moment.run else ""
         if moment.matched is not None:
             who = f"match #{moment.matched.number}" + (f" of {who}" if who else "")
+        if moment.candidate:
+            who = "candidate"
         if moment.dropped is not None:
             who += f", dropped ({moment.dropped.reason})"
         text = ": ".join(filter(None, [who, said]))
@@ -225,11 +241,12 @@ class _Drawing:
 
     def join(self) -> None:
         path = ""
-        if self.moment.matched is not None:
+        if self.moment.matched is not None or self.moment.candidate:
             spots = [spot for label in self.moment.bound if (spot := self.spot(label))]
             spots.sort(key=lambda spot: (finite(spot.event.end), spot.x))
             path = " ".join(f"{'L' if n else 'M'}{s.x},{s.y}" for n, s in enumerate(spots))
-        self.picture.add("join", "path", "join", d=path)
+        classes = "tried" if self.moment.candidate else "join"
+        self.picture.add("join", "path", classes, d=path)
 
     @cached_property
     def last(self) -> str:
@@ -249,22 +266,31 @@ class _Drawing:
             marked = True
         role = moment.bound[label] if state == "bound" else ""
         ending = state == "bound" and label == self.last
-        look = (spot.key, state, role, ending, marked, label == moment.now)
+        reason = moment.culprits.get(label, ("", ""))
+        look = (spot.key, state, role, ending, marked, label == moment.now, reason)
         if look not in page.drawn:
             part = Scene(0, 0)
-            self.draw_event(part, spot, state, role, ending, marked)
+            self.draw_event(part, spot, state, role, ending, marked, reason)
             page.drawn[look] = part.shapes
         self.picture.shapes.update(page.drawn[look])
 
     def draw_event(
-        self, part: Scene, spot: Spot, state: str, role: str, ending: bool, marked: bool
+        self,
+        part: Scene,
+        spot: Spot,
+        state: str,
+        role: str,
+        ending: bool,
+        marked: bool,
+        reason: tuple[str, str],
     ) -> None:
         page, event = self.page, spot.event
         title = event.say()
         if role:
             title += f" It is {role}."
-        elif state in WORDS:
+        elif state in WORDS and not reason[1]:
             title += f" It is {WORDS[state]}."
+        title += f" {reason[1]}" if reason[1] else ""
         title = shortened(title, LONGEST_TITLE)
         classes = CLASS_OF[state]
         r = page.big if state not in ("read", "later") else page.small
@@ -283,17 +309,22 @@ class _Drawing:
         else:
             path = circle(x, y, r)
         part.add(spot.key, "path", classes, d=path, title=title)
-        if state == "culprit":
+        if state == "culprit" or reason[0]:
             s = r + 3
             cross = f"M{x - s},{y - s}l{2 * s},{2 * s}m0,{-2 * s}l{-2 * s},{2 * s}"
             part.add(f"{spot.key}:cross", "path", "drop", d=cross)
+        if reason[0]:
+            left = x > self.width - RIGHT - 120
+            side = " end" if left else ""
+            place = round(x - s - 5 if left else x + s + 5, 1)
+            part.label(f"{spot.key}:why", place, y + 4, reason[0], f"said-drop halo{side}")
         if marked:
             part.add(f"{spot.key}:ring", "path", "ring", d=circle(x, y, page.big + 4))
         text = spot.label or (shortened(event.event, 9) if state == "culprit" else "")
         if text and event.event != self.moment.now:  # that one is named above
             faint = " dim" if state == "later" else ""
             y = spot.y - page.big - 5 - (2 if marked else 0)
-            part.label(f"{spot.key}:text", x, round(y, 1), text, f"small middle{faint}")
+            part.label(f"{spot.key}:text", x, round(y, 1), text, f"small middle halo{faint}")
 
     def verdict(self) -> None:
         """Whether the event just tried fits: a tick or a cross beside it."""
@@ -344,14 +375,17 @@ class _Drawing:
         facts, picture, y = self.facts, self.picture, self.foot
         items = [("read", "read"), ("later", "to come")]
         if facts.trace is not None:
-            items = [("bound", "in the run"), ("ignored", "ignored"), *items]
+            who = "candidate" if self.moment.candidate else "in the run"
+            items = [("bound", who), ("ignored", "ignored"), *items]
             if facts.stores:
                 items[2:2] = [("found", "stored")]
                 if facts.scopes:
                     items[3:3] = [("stored", "stored, out of scope")]
             if self.page.matches_at is not None:
                 items.append(("end", "match"))
-            if facts.negations:
+            if self.moment.candidate:
+                items = [items[0], ("culprit", "in the way"), ("read", "not in it")]
+            elif facts.negations:
                 items.append(("culprit", "must not be"))
         x = float(LEFT)
         for name, words in items:
@@ -378,77 +412,3 @@ WORDS = {
     "later": "still to come", "ignored": "ignored", "stored": "stored, outside of the scope",
     "found": "stored", "culprit": "what must not be there",
 }  # fmt: skip
-
-
-# ---- in letters ----
-
-
-def _text(facts: Facts, moment: Moment, width: int) -> str:
-    page = page_of(facts, max(moment.current if moment.now else 0, 0), 960)
-    names = [shortened(lane.name, 20) for lane in facts.lanes]
-    left = max(map(len, [*names, "window" if facts.window else ""]), default=0) + 1
-    room = max(width - left - 1, 10)
-    scale = page.scale
-
-    def column(time: Number) -> int:
-        share = (scale(time) - scale.low) / (scale.high - scale.low)
-        return round(share * (room - 2))
-
-    lines = []
-    limits = limits_of(facts, moment) if facts.window else None
-    if limits:
-        lines.append(f"{'window':{left}}{_span(column, scale, *limits[:2])}")
-    if moment.scope is not None:
-        ends = []
-        for label, side, other in ((moment.scope.start, -1, scale.first - 1),
-                                   (moment.scope.end, 1, scale.last + 1)):  # fmt: skip
-            place = facts.ordinal.get(label)
-            event = facts.events[place] if place is not None else None
-            ends.append(other if event is None else event.end if side < 0 else event.start)
-        lines.append(f"{'scope':{left}}{_span(column, scale, ends[0], ends[1])}")
-    last = max(
-        (e for e in moment.bound if e in facts.ordinal), key=facts.ordinal.__getitem__, default=""
-    )
-    rank = list(SIGNS.values())
-    seen = set()
-    for lane, name in zip(facts.lanes, names, strict=True):
-        cells = [" "] * room
-        for spot in page.spots:
-            if spot.lane is not lane:
-                continue
-            state = state_of(moment, spot.event, spot.place)
-            bound_as = moment.bound.get(spot.event.event)
-            if state == "bound" and lane.variable not in ("", bound_as):
-                state = "read"
-            if state == "bound" and moment.matched is not None and spot.event.event == last:
-                state = "end"
-            end = column(finite(spot.event.end))
-            for at in range(column(finite(spot.event.start)), end):
-                cells[at] = "━" if cells[at] == " " else cells[at]
-            if cells[end] not in rank or rank.index(cells[end]) < rank.index(SIGNS[state]):
-                cells[end] = SIGNS[state]
-            seen.add(state)
-        lines.append(f"{name:{left}}{''.join(cells)}".rstrip())
-    if moment.now:
-        spots = page.by_label.get(moment.now, [])
-        at = column(finite(spots[0].event.end)) if spots else 0
-        lines.append(f"{' ' * (left + at)}▲ {shortened(moment.now, 20)}")
-    first, final = (shortened(facts.clock.format_time(t), 40) for t in (scale.first, scale.last))
-    lines.append(f"{'':{left}}{first}{final:>{max(room - 1 - len(first), len(final) + 1)}}")
-    outside = [f"{page.low:,} events earlier"] if page.low else []
-    outside += [f"{facts.count - page.high:,} events later"] if page.high < facts.count else []
-    lines += [f"{'':{left}}{', '.join(outside)}"] if outside else []
-    lines.append(shortened(moment.say, LONGEST_TITLE))
-    holder = "in the match" if moment.matched is not None else "in the run"
-    told = {"bound": holder, "end": "its end", "ignored": "ignored", "found": "stored",
-            "stored": "stored, out of scope", "read": "read", "later": "to come",
-            "culprit": "must not be"}  # fmt: skip
-    lines.append("  ".join(f"{SIGNS[state]} {words}" for state, words in told.items()
-                           if state in seen))  # fmt: skip
-    return "\n".join(lines)
-
-
-def _span(column: Any, scale: Scale, low: Number, high: Number) -> str:
-    start, end = column(max(low, scale.first)), column(min(high, scale.last))
-    left, right = ("├" if low >= scale.first else "◂"), ("┤" if high <= scale.last else "▸")
-    return f"{' ' * start}{left}{'─' * max(end - start - 1, 0)}{right}"

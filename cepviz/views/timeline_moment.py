@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_right
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from functools import cached_property
 
-from cepviz.errors import CepError
+from cepviz.errors import CepError, did_you_mean
 from cepviz.steps import Arrive, Drop, Matched, Move, Scope, Spawn, Test
 from cepviz.trace import Bindings, Trace
+from cepviz.views.marks import told_bindings
 from cepviz.views.scene import Number
 from cepviz.views.timeline_page import Facts, finite
 
@@ -30,6 +32,9 @@ class Moment:
     tested: Test | None = None
     ignored: frozenset[str] = frozenset()
     stored: frozenset[str] = frozenset()
+    candidate: bool = False  # whether the bindings are only asked about
+    #: The events in its way, each with the reason in a word and in a sentence.
+    culprits: Mapping[str, tuple[str, str]] = field(default_factory=dict)
 
     @cached_property
     def bound(self) -> dict[str, str]:
@@ -81,6 +86,20 @@ def moment_of(facts: Facts, index: int | None, run: str | None, match: int | Non
             moment.scope = found_scope
             break
     return moment
+
+
+def candidate_of(
+    facts: Facts, bindings: Mapping[str, Iterable[str]], culprits: Mapping[str, tuple[str, str]]
+) -> Moment:
+    """Some events that someone asks about, and those that stand in their way."""
+    held = tuple((name, tuple(labels)) for name, labels in bindings.items())
+    for _, labels in held:
+        for label in labels:
+            if label not in facts.ordinal:
+                near = did_you_mean(label, facts.ordinal)
+                raise CepError(f"there is no event {label!r} in this trace{near}")
+    say = f"Candidate: {told_bindings(held)}."
+    return Moment(None, facts.count - 1, say, bindings=held, candidate=True, culprits=culprits)
 
 
 def _moment_of_stream(
@@ -144,6 +163,8 @@ def state_of(moment: Moment, event: Arrive, place: int) -> str:
     label = event.event
     if place > moment.current:
         return "later"
+    if label in moment.culprits and label not in moment.bound:
+        return "culprit"
     if moment.dropped and moment.dropped.reason == "negation" and moment.dropped.culprit == label:
         return "culprit"
     if label in moment.bound:
