@@ -30,6 +30,8 @@ class Result(Sequence[Match]):
         self.counters: dict[str, int] = engine.counters.as_dict()
         self.failures: list[Failure] = engine.failures
         self.seconds = seconds
+        #: Why it ended before the stream did; empty where no budget ended it.
+        self.stopped = ""
         #: In a chain of queries, the result of the query before: the origin of composite events.
         self.inner: Result | None = None
 
@@ -216,6 +218,7 @@ def run(engine: Engine, stream: Stream, progress: bool | None = None) -> Result:
         stopped = error
     result = Result(engine.collected(matches), engine, stream, time.perf_counter() - started)
     if stopped is not None:
+        result.stopped = str(stopped)
         stopped.result = result
         raise stopped
     return result
@@ -226,7 +229,7 @@ def _composite_id(pattern: Pattern, number: int) -> str:
     return f"{pattern.returns.type}#{number}"
 
 
-def _with_composites(result: Result) -> Stream:
+def with_composites(result: Result) -> Stream:
     """The stream of a result with its matches as events in it, each where it ends."""
     composites = []
     for number, found in enumerate(result, 1):
@@ -314,7 +317,7 @@ def _stages(
     inner: Result | None = None
     for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
         if inner is not None:
-            stream = _with_composites(inner)
+            stream = with_composites(inner)
         intervals = bool((stream.starts != stream.ends).any())
         chosen = engine_class(engine, query, intervals, options)
         chosen_plan = chosen.planned(query, stream.counts()) if plan is None else plan

@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 
 from cepviz.steps import Check, Replan, estimate, plain
 from cepviz.trace import Trace
+from cepviz.views.marks import LONGEST_TITLE
 from cepviz.views.scene import Scene, remembered, shortened
-from cepviz.views.timeline import LONGEST_TITLE
 
 LEFT, BAR, ROW, TOP = 232, 400, 74, 46
 WIDTH = LEFT + BAR + 262
