@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from itertools import pairwise
-from types import SimpleNamespace
 
 import hypothesis.strategies as st
 import numpy as np
@@ -21,8 +20,8 @@ from strategies import patterns
 
 import cepviz as cep
 from cepviz.language.pattern import STRATEGIES
+from cepviz.spark.columns import made_task
 from cepviz.spark.cutting import OWNED, PIECE, POSITION, Needs
-from cepviz.spark.matching import _task
 from cepviz.spark.worker import Tally
 
 pytestmark = [
@@ -166,14 +165,8 @@ def test_cut_anywhere_the_matches_are_the_same(pattern, listed, borders):
     except cep.UnsupportedError:
         assert pattern.within is None or pattern.output != "all"
         return
-    events = SimpleNamespace(
-        roles={"type": "type", "time": "time"},
-        every=None,
-        schema=made.schema,
-        arrival=(),
-        end="time",
-    )
-    task = _task(pattern, events, needs, "naive", None, None, "keep")
+    roles = {"type": "type", "time": "time"}
+    task = made_task(pattern, made.schema, roles, None, (), needs, "naive")
     found: Counter = Counter()
     for table in pieces_of(made, needs, sorted(borders)):
         rows = task(table).to_pylist()

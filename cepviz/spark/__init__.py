@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from cepviz.spark.replaying import fetch, replay, why_not
     from cepviz.spark.sampling import sample
     from cepviz.spark.sessions import session
+    from cepviz.spark.streaming import match_stream
 
 _WHERE = {
     "Events": "reading",
@@ -22,6 +23,7 @@ _WHERE = {
     "Report": "reading",
     "fetch": "replaying",
     "match": "matching",
+    "match_stream": "streaming",
     "read": "reading",
     "replay": "replaying",
     "sample": "sampling",
@@ -36,6 +38,7 @@ __all__ = [
     "Report",
     "fetch",
     "match",
+    "match_stream",
     "read",
     "replay",
     "sample",

@@ -24,13 +24,18 @@ def to_stream(
     Whole numbers stay so where some are missing. With `schema`, the stream gets the kinds of
     columns that are known of the whole, of which the table may be a part with little in it.
     """
-    frame = _in_utc(table).to_pandas(types_mapper=_dtypes().get, date_as_object=False)
+    frame = nullable(_in_utc(table))
     named = {role: roles.get(role) for role in ("time", "end", "id") if role in roles}
     kind = {"type": roles["type"]} if every is None else {"every": every}
     stream = Stream.from_pandas(frame, **named, **kind, unit=unit)  # type: ignore[arg-type]
     if schema is not None:
         stream.schema = replace(stream.schema, attributes=schema.attributes, zone=schema.zone)
     return stream
+
+
+def nullable(table: pa.Table) -> Any:
+    """A table as a pandas frame in which whole numbers stay so where some are missing."""
+    return table.to_pandas(types_mapper=_dtypes().get, date_as_object=False)
 
 
 def schema_of(

@@ -250,7 +250,7 @@ def _by_key(
 ) -> Pieces:
     """Partitions by the hash of their key; one with too many events is cut in time as well."""
     needs = ruler.needs
-    keys = [_key(name, events) for name in needs.keys]
+    keys = [key_of(name, events.frame) for name in needs.keys]
     present = keys[0].isNotNull()
     for key in keys[1:]:
         present = present & key.isNotNull()
@@ -297,10 +297,10 @@ def _by_key(
     return Pieces(both, base, f"{said}, {slices_said}")
 
 
-def _key(name: str, events: Events) -> Column:
+def key_of(name: str, frame: DataFrame) -> Column:
     """An attribute as a key: what engines take for equal is equal, what is missing is null."""
     column = col(name)
-    if isinstance(events.frame.schema[name].dataType, (T.FloatType, T.DoubleType)):
+    if isinstance(frame.schema[name].dataType, (T.FloatType, T.DoubleType)):
         # NaN is a missing value, and -0.0 is 0.0.
         return F.when(~F.isnan(column), column.cast("double") + F.lit(0.0))
     return column

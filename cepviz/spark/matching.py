@@ -12,9 +12,8 @@ from typing import Any
 
 from pyspark import StorageLevel
 from pyspark.errors import PythonException
-from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql import types as T
 
 from cepviz import errors
 from cepviz.engines.base import Budget, Failure
@@ -22,11 +21,10 @@ from cepviz.engines.registry import engine_class
 from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
 from cepviz.language.build import Draft, as_pattern
 from cepviz.language.chain import Chain
-from cepviz.language.expressions import Call
-from cepviz.language.functions import find_function
 from cepviz.language.pattern import Pattern
 from cepviz.language.resolve import resolve
-from cepviz.spark.cutting import OWNED, PIECE, POSITION, Needs, cut
+from cepviz.spark.columns import TALLY, Names, made_task, returned_schema, shaped
+from cepviz.spark.cutting import PIECE, Needs, cut
 from cepviz.spark.reading import Events, col, read
 from cepviz.spark.running import run
 from cepviz.spark.worker import Tally, Task
@@ -34,8 +32,6 @@ from cepviz.trace import Trace
 
 #: How many events a worker takes at a time, unless told otherwise.
 PIECE_SIZE = 100_000
-
-_TALLY = "_cep_tally"
 
 
 class Matches:
@@ -65,7 +61,9 @@ class Matches:
         self.tally = Tally()
         self.reports: list[Tally] = []
         self.columns = Names.of(task.variables)
-        self.df = self._shaped(raw.where(F.col(_TALLY).isNull()))
+        shown = shaped(task, self.columns)
+        found = raw.where(F.col(TALLY).isNull())
+        self.df = found.select(*(column.alias(name) for name, column in shown.items()))
         self._count = 0
 
     def __len__(self) -> int:
@@ -114,7 +112,7 @@ class Matches:
     def _find(self, progress: bool | None) -> None:
         started = time.perf_counter()
         self._raw.persist(StorageLevel.MEMORY_AND_DISK)
-        about = F.count(F.when(F.col(_TALLY).isNull(), 1)).alias("count")
+        about = F.count(F.when(F.col(TALLY).isNull(), 1)).alias("count")
         try:
             counted = run(
                 self.events.spark,
@@ -124,7 +122,7 @@ class Matches:
             )
             assert counted is not None
             self._count = counted["count"]
-            for row in self._raw.where(F.col(_TALLY).isNotNull()).select(_TALLY).collect():
+            for row in self._raw.where(F.col(TALLY).isNotNull()).select(TALLY).collect():
                 self.reports.append(Tally.read(row[0]))
                 self.tally.merge(self.reports[-1])
         except PythonException as error:
@@ -140,26 +138,6 @@ class Matches:
                 limit=self.tally.limit,
                 result=self,
             )
-
-    def _shaped(self, raw: DataFrame) -> DataFrame:
-        """The columns as they are shown."""
-        names, task = self.columns, self._task
-        bound: list[Column] = []
-        for name, _ in task.variables:
-            bound.append(col(f"_v_{name}").alias(names.ids[name]))
-            bound.append(col(f"_t_{name}").alias(names.times[name]))
-        told = F.to_json(F.struct(*(col(f"_v_{name}").alias(name) for name, _ in task.variables)))
-        keys = [col(f"_k_{name}").alias(name) for name in task.pattern.same]
-        key: Column = F.lit(None).cast("string")
-        if keys:
-            key = keys[0] if len(keys) == 1 else F.struct(*keys)
-        return raw.select(
-            F.md5(told).alias(names.match),
-            key.alias(names.key),
-            *bound,
-            col("_first").alias(names.first),
-            col("_last").alias(names.last),
-        )
 
     def _summary(self) -> str:
         found = f"{len(self):,} match{'' if len(self) == 1 else 'es'}"
@@ -266,8 +244,19 @@ def match(
     chosen = engine_class(engine, query, stream.intervals).name
     width = None if slice is None else _width(slice, needs, stream)
     pieces = cut(stream, needs, piece, width)
-    task = _task(query, stream, needs, chosen, plan, budget, on_error)
-    kinds = _schema(task, stream, pieces.frame)
+    task = made_task(
+        query,
+        stream.schema,
+        stream.roles,
+        stream.every,
+        stream.arrival,
+        needs,
+        chosen,
+        plan=plan,
+        budget=budget,
+        on_error=on_error,
+    )
+    kinds = returned_schema(task, pieces.frame.schema)
     raw = (
         pieces.frame.repartition(pieces.count, PIECE)
         .groupBy(PIECE)
@@ -306,88 +295,6 @@ def _width(slice: Any, needs: Needs, events: Events) -> int | float:
     if (high - low) * (1 if needs.positions else events.tick) / width > most:
         raise CepError(f"slice={slice!r} cuts the stream into more than {most:,} slices: widen it")
     return width
-
-
-def _task(
-    query: Pattern,
-    events: Events,
-    needs: Needs,
-    engine: str,
-    plan: Any,
-    budget: Budget | Mapping[str, int] | None,
-    on_error: str,
-) -> Task:
-    declared = [v for v in query.variables.values() if not v.negated]
-    variables = tuple((v.name, v.kleene) for v in declared)
-    columns = [f"_k_{name}" for name in query.same]
-    columns += [f"{kind}{name}" for name, _ in variables for kind in ("_v_", "_t_")]
-    calls = {n.function for e in query._expressions() for n in e.walk() if isinstance(n, Call)}
-    return Task(
-        pattern=query,
-        roles=dict(events.roles),
-        every=events.every,
-        unit=None if events.schema.zone is not None else events.schema.unit,
-        schema=events.schema,
-        arrival=events.arrival,
-        end=events.end,
-        keys=needs.keys,
-        engine=engine,
-        plan=plan,
-        budget=Budget.of(budget),
-        on_error=on_error,
-        position=POSITION,
-        owned=OWNED,
-        piece=PIECE,
-        counts_positions=needs.positions,
-        variables=variables,
-        columns=(*columns, "_first", "_last", _TALLY),
-        functions=tuple(find_function(name) for name in sorted(calls)),
-    )
-
-
-def _schema(task: Task, events: Events, frame: DataFrame) -> T.StructType:
-    """The types of what workers return."""
-    kinds = {f.name: f.dataType for f in frame.schema.fields}
-    id, time = kinds[task.roles.get("id", POSITION)], kinds[task.end]
-    fields = [T.StructField(f"_k_{name}", kinds[name]) for name in task.pattern.same]
-    for name, kleene in task.variables:
-        for prefix, kind in (("_v_", id), ("_t_", time)):
-            fields.append(T.StructField(f"{prefix}{name}", T.ArrayType(kind) if kleene else kind))
-    fields += [T.StructField("_first", kinds[task.roles["time"]]), T.StructField("_last", time)]
-    return T.StructType([*fields, T.StructField(_TALLY, T.StringType())])
-
-
-@dataclass(frozen=True)
-class Names:
-    """What the columns of matches are called: as `Matches` says, with a _ where two are alike."""
-
-    match: str
-    key: str
-    ids: Mapping[str, str]
-    times: Mapping[str, str]
-    first: str
-    last: str
-
-    @classmethod
-    def of(cls, variables: tuple[tuple[str, bool], ...]) -> Names:
-        taken: set[str] = set()
-
-        def free(name: str) -> str:
-            while name.lower() in taken:  # Spark does not tell capitals apart
-                name += "_"
-            taken.add(name.lower())
-            return name
-
-        ids = {name: free(name) for name, _ in variables}  # variables keep their names
-        match, key, first, last = (free(name) for name in ("match", "key", "first", "last"))
-        times = {name: free(f"{name}_time") for name, _ in variables}
-        return cls(match, key, ids, times, first, last)
-
-    @property
-    def all(self) -> list[str]:
-        """In the order of the columns."""
-        bound = [column for name in self.ids for column in (self.ids[name], self.times[name])]
-        return [self.match, self.key, *bound, self.first, self.last]
 
 
 def _warn(pattern: Pattern, events: Events) -> None:

@@ -168,12 +168,12 @@ def read(
     order = (order,) if isinstance(order, str) else tuple(order)
     roles = {"type": None if every is not None else type, "time": time, "end": end, "id": id}
     named = {role: column for role, column in roles.items() if column is not None}
-    _check_columns(raw, named, order)
+    check_columns(raw, named, order)
     frame, failed, naive = _with_times(raw, named, unit)
     frame = _with_plain_numbers(frame)
     clock = Schema(unit=unit or "s")
     if naive is not None:
-        _check_zone(frame.sparkSession)
+        check_zone(frame.sparkSession)
         clock = Schema(unit="ns", zone="UTC", naive=naive)
     marked = frame.withColumn("_cep_reason", _reason(frame, named, failed))
     taken = _duplicates(marked, named)
@@ -266,7 +266,8 @@ def _files(spark: SparkSession, path: str, kind: str, options: dict[str, Any]) -
 # What the columns hold
 
 
-def _check_columns(frame: DataFrame, roles: Mapping[str, str], order: tuple[str, ...]) -> None:
+def check_columns(frame: DataFrame, roles: Mapping[str, str], order: tuple[str, ...]) -> None:
+    """Refuses a frame without the columns that are named, or of kinds that cannot be."""
     columns = [name for name in frame.columns if not name.startswith("_cep_")]
     lower = [name.lower() for name in columns]
     for name in columns:
@@ -369,7 +370,8 @@ def _with_plain_numbers(frame: DataFrame) -> DataFrame:
     return frame.withColumns({name: col(name).cast("double") for name in decimals})
 
 
-def _check_zone(spark: SparkSession) -> None:
+def check_zone(spark: SparkSession) -> None:
+    """Refuses a session that would hand out dates in another zone than UTC."""
     zone = spark.conf.get("spark.sql.session.timeZone") or ""
     if zone not in ("UTC", "Etc/UTC", "Z", "GMT", "+00:00"):
         raise SetupError(

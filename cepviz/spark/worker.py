@@ -55,9 +55,13 @@ class Task:
 
     def __call__(self, table: pa.Table) -> pa.Table:
         """Matches one piece: a row for each match, and one with the report."""
+        self.register()
+        return Piece(self, table).matched()
+
+    def register(self) -> None:
+        """Makes the functions that the pattern calls known in this process."""
         for function in self.functions:
             FUNCTIONS[function.name] = function
-        return _Piece(self, table).matched()
 
 
 @dataclass
@@ -98,7 +102,7 @@ class Tally:
         return cls(**json.loads(text))
 
 
-class _Piece:
+class Piece:
     """One piece while it is matched: its rows in order, and the rows of each match."""
 
     def __init__(self, task: Task, table: pa.Table):
@@ -126,9 +130,8 @@ class _Piece:
         rows: dict[str, list[Any]] = {name: [] for name, _ in self.task.variables}
         firsts: list[int] = []
         lasts: list[int] = []
-        for stream in self.parts():
-            for found in self.run(stream):
-                self.keep(found, rows, firsts, lasts)
+        for found in self.wanted(found for part in self.parts() for found in self.run(part)):
+            self.keep(found, rows, firsts, lasts)
         self.tally.total = time.perf_counter() - self.started
         return self.written(rows, firsts, lasts)
 
@@ -164,22 +167,27 @@ class _Piece:
         self.tally.add(result.counters, result.failures, result.seconds)
         return result
 
+    def wanted(self, found: Iterator[Match]) -> Iterator[Match]:
+        """The matches whose first event is ours."""
+        return (match for match in found if self.owned[min(self.places(match))])
+
+    def places(self, found: Match) -> list[int]:
+        """The rows of a match's events."""
+        return [self.place(event) for event in events_of(found.bindings)]
+
     def keep(
         self, found: Match, rows: dict[str, list[Any]], firsts: list[int], lasts: list[int]
     ) -> None:
-        """Takes note of the rows of a match, if its first event is ours."""
-        place = self.place
-        places = [place(event) for event in events_of(found.bindings)]
-        if not self.owned[min(places)]:
-            return
+        """Takes note of the rows of a match."""
+        places = self.places(found)
         firsts.append(min(places))
         lasts.append(max(places))
         for name, bound in rows.items():
             held = found.bindings.get(name)
             if held is None or isinstance(held, Event):
-                bound.append(None if held is None else place(held))
+                bound.append(None if held is None else self.place(held))
             else:
-                bound.append([place(event) for event in held])
+                bound.append([self.place(event) for event in held])
 
     def place(self, event: Event) -> int:
         """The row of an event in this piece."""
