@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from cepviz.spark.matching import Found, Matches, match
+    from cepviz.spark.measuring import Measured, statistics
     from cepviz.spark.reading import Events, Report, read
     from cepviz.spark.replaying import fetch, replay, why_not
     from cepviz.spark.sampling import sample
@@ -20,6 +21,7 @@ _WHERE = {
     "Events": "reading",
     "Found": "matching",
     "Matches": "matching",
+    "Measured": "measuring",
     "Report": "reading",
     "fetch": "replaying",
     "match": "matching",
@@ -28,6 +30,7 @@ _WHERE = {
     "replay": "replaying",
     "sample": "sampling",
     "session": "sessions",
+    "statistics": "measuring",
     "why_not": "replaying",
 }
 
@@ -35,6 +38,7 @@ __all__ = [
     "Events",
     "Found",
     "Matches",
+    "Measured",
     "Report",
     "fetch",
     "match",
@@ -43,6 +47,7 @@ __all__ = [
     "replay",
     "sample",
     "session",
+    "statistics",
     "why_not",
 ]
 

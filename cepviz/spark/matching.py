@@ -8,21 +8,26 @@ import time
 import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from pyspark import StorageLevel
-from pyspark.errors import PythonException
+from pyspark.errors import AnalysisException, PythonException
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql import types as T
 
 from cepviz import errors
-from cepviz.engines.base import Budget, Failure
+from cepviz.engines.base import Budget, Engine, Failure
 from cepviz.engines.registry import engine_class
 from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
 from cepviz.language.build import Draft, as_pattern
 from cepviz.language.chain import Chain
 from cepviz.language.pattern import Pattern
 from cepviz.language.resolve import resolve
+from cepviz.plans.greedy import greedy
+from cepviz.plans.plan import Branched, Order, Tree
+from cepviz.plans.zstream import zstream
 from cepviz.spark.columns import TALLY, Names, made_task, returned_schema, shaped
 from cepviz.spark.cutting import PIECE, Needs, cut
 from cepviz.spark.reading import Events, col, read
@@ -104,6 +109,36 @@ class Matches:
         from cepviz.spark.replaying import replay
 
         return replay(self.found(match), engine, **options)
+
+    def to_frame(self, limit: int = 1000) -> Any:
+        """The first matches in time as a pandas DataFrame."""
+        import pandas as pd
+
+        rows = [found.row.asDict() for found in self.take(limit)]
+        return pd.DataFrame(rows, columns=self.columns.all, dtype=object).infer_objects()
+
+    def write(self, path: str) -> None:
+        """Writes all matches to a folder of files: .parquet, .json (one object a line) or .csv.
+
+        In CSV, lists and structs are written as JSON. For anything else there is `df.write`.
+        """
+        kind = Path(path).suffix[1:]
+        if kind not in ("parquet", "json", "csv"):
+            raise CepError(f"{path!r} must end in .parquet, .json or .csv; or use df.write")
+        frame = self.df
+        if kind == "csv":
+            nested = (T.ArrayType, T.StructType)
+            flat = {
+                f.name: F.to_json(col(f.name))
+                for f in frame.schema.fields
+                if isinstance(f.dataType, nested)
+            }
+            frame = frame.withColumns(flat)
+        try:
+            frame.write.format(kind).options(header=True).save(path)
+        except AnalysisException as error:
+            said = str(error).split("\n")[0]
+            raise CepError(f"cannot write {path!r}: {said}") from None
 
     def free(self) -> None:
         """Takes the matches out of Spark's cache: they are found again if asked for."""
@@ -205,7 +240,12 @@ class Found:
     def __repr__(self) -> str:
         said = ", ".join(f"{name}={_short(ids)}" for name, ids in self.ids.items())
         key = "" if self.key is None else f"{self.key}: "
-        return f"<Match {key}{said} from {self.first} to {self.last}>"
+        events = self.matches.events
+        start, end = (
+            events.schema.format_time(events.clock(time) * events.tick)
+            for time in (self.first, self.last)
+        )
+        return f"<Match {key}{said} from {start} to {end}>"
 
 
 def match(
@@ -229,8 +269,9 @@ def match(
     width instead. The budget is for each piece. A pattern that cannot be cut without losing
     matches is refused, with what would help.
 
-    `engine` is by default the fastest that takes the pattern. The search starts at once, with a
-    progress bar; Ctrl-C cancels it and leaves the session as it was.
+    `engine` is by default the fastest that takes the pattern. For one that follows a plan, rates
+    and selectivities are measured first, and the plan is made from these. The search starts at
+    once, with a progress bar; Ctrl-C cancels it and leaves the session as it was.
     """
     if isinstance(pattern, Chain):
         raise CepError("match on Spark takes one query: write its matches, and match those")
@@ -241,7 +282,9 @@ def match(
     if piece < 1:
         raise CepError(f"piece={piece} must be a number of events from 1")
     needs = Needs.of(query, stream.schema)
-    chosen = engine_class(engine, query, stream.intervals).name
+    runner = engine_class(engine, query, stream.intervals)
+    if plan is None:
+        plan = _planned(runner, query, stream)
     width = None if slice is None else _width(slice, needs, stream)
     pieces = cut(stream, needs, piece, width)
     task = made_task(
@@ -251,7 +294,7 @@ def match(
         stream.every,
         stream.arrival,
         needs,
-        chosen,
+        runner.name,
         plan=plan,
         budget=budget,
         on_error=on_error,
@@ -265,6 +308,20 @@ def match(
     matches = Matches(query, stream, raw, task, pieces.said)
     matches._find(progress)
     return matches
+
+
+def _planned(runner: type[Engine], query: Pattern, events: Events) -> Any:
+    """The plan for an engine that takes one, from statistics that are measured on Spark."""
+    plain = runner.planned(query, events.report.types)
+    low, high = events.span
+    if not isinstance(plain, Order | Tree | Branched) or query.within is None or not high > low:
+        return plain
+    from cepviz.spark.measuring import statistics
+
+    measured = statistics(events, query, (high - low) * events.tick / 8, sample=500).statistics
+    parts = plain.plans if isinstance(plain, Branched) else (plain,)
+    planner = zstream if isinstance(parts[0], Tree) else greedy
+    return planner(query, measured).plan
 
 
 def _alone(task: Task) -> Callable[[Any], Any]:

@@ -6,6 +6,7 @@ import html
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -118,6 +119,15 @@ class Events:
     def tick(self) -> int:
         """How many units of the stream's clock a unit of `moment` is."""
         return 1 if self.schema.zone is None else 1000
+
+    def clock(self, time: Any) -> int | float:
+        """A time out of a row of Spark on the clock of `moment`."""
+        if self.schema.zone is None:
+            return time  # type: ignore[no-any-return]
+        if not self.schema.naive:
+            # Spark hands out timestamps in the local zone of this machine, without saying so.
+            time = time.astimezone(UTC).replace(tzinfo=None)
+        return (time - datetime(1970, 1, 1)) // timedelta(microseconds=1)
 
     @property
     def span(self) -> tuple[int | float, int | float]:

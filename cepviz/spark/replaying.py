@@ -40,7 +40,7 @@ def replay(match: Found, engine: str = "sase", *, limit: int = LIMIT, **options:
     if pattern.within is not None and pattern.within.in_events:
         frame = _by_position(match, events, int(window or 0))
     else:
-        first, last = (_moment(time, events) for time in (match.first, match.last))
+        first, last = (events.clock(time) for time in (match.first, match.last))
         # On the clock of `moment`; what is finer is rounded outwards.
         length = None if window is None else window / events.tick
         above, below = (first, last) if length is None else (last - length, first + length)
@@ -117,19 +117,6 @@ def _key(pattern: Pattern, key: Any) -> dict[str, Any]:
         attributes = ", ".join(pattern.same) or "none"
         raise CepError(f"key={key!r} must be a dict of attributes: the pattern's are {attributes}")
     return {pattern.same[0]: key}
-
-
-def _moment(time: Any, events: Events) -> int | float:
-    """A time out of a row of matches on the clock of `moment`."""
-    if events.schema.zone is None:
-        return time  # type: ignore[no-any-return]
-    import pandas as pd
-
-    # Spark hands out timestamps in the local zone of this machine, without saying so.
-    stamp = pd.Timestamp(time)
-    if not events.schema.naive:
-        stamp = pd.Timestamp(time.astimezone()).tz_convert("UTC").tz_localize(None)
-    return stamp.value // 1000
 
 
 def _between(events: Events, low: Column, high: Column, earlier: Column) -> DataFrame:
