@@ -220,7 +220,7 @@ import cepviz as cep
 
 
 def slow(x):
-    time.sleep(0.002)
+    time.sleep(0.003)
     return x
 
 
@@ -243,7 +243,8 @@ def executors():
         try:
             with open(f"/proc/{name}/cmdline", "rb") as file:
                 command = file.read()
-            if b"CoarseGrainedExecutorBackend" in command and descends(int(name)):
+            java = command.split(b"\\0")[0].endswith(b"java")
+            if java and b"CoarseGrainedExecutorBackend" in command and descends(int(name)):
                 found.append(int(name))
         except OSError:  # it is gone
             continue
@@ -258,9 +259,8 @@ def kill():
     while not killed:
         time.sleep(0.1)
         stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
-        running = any(stage and stage.numActiveTasks for stage in stages)
-        if matching.is_set() and running and len(executors()) == 2:
-            time.sleep(1)
+        # The stage with a task for each piece, when some of them are done.
+        if any(stage and stage.numTasks > 10 and stage.numCompletedTasks > 1 for stage in stages):
             victim = executors()[0]
             os.kill(victim, signal.SIGKILL)
             killed.append(victim)
@@ -269,22 +269,20 @@ def kill():
 # The driver may be sent a megabyte in all: it would not hold the data.
 spark = cep.spark.session("local-cluster[2,1,1024]", spark_driver_maxResultSize="1m",
                           spark_executor_memory="768m")
-size = 60_000
+size = 30_000
 random = np.random.default_rng(1)
 frame = pd.DataFrame({"type": random.choice(list("ABC"), size), "time": np.arange(size),
                       "x": random.random(size), "k": random.integers(0, 50, size),
                       "id": np.arange(size), "pad": ["%064d" % i for i in range(size)]})
-matching = threading.Event()
 cep.function(slow, name="slow")
 events = cep.spark.read(spark.createDataFrame(frame), id="id")
-pattern = "PATTERN SEQ(A a, B b) WHERE [k] and a.x > 0.9 and b.x > slow(a.x) WITHIN 400"
+pattern = "PATTERN SEQ(A a, B b) WHERE [k] and a.x > 0.8 and b.x > slow(a.x) WITHIN 400"
 threading.Thread(target=kill, daemon=True).start()
-matching.set()
-found = cep.spark.match(events, pattern, piece=4000, progress=False)
+found = cep.spark.match(events, pattern, piece=2000, progress=False)
 assert killed
 kept = {(row["a"], row["b"]) for row in found.df.select("a", "b").toLocalIterator()}
 expected = cep.match(pattern.replace("slow(a.x)", "a.x"), cep.Stream.from_pandas(frame, id="id"))
-assert len(found) == len(kept) == len(expected) > 1000
+assert len(found) == len(kept) == len(expected) > 100
 assert kept == {(m.ids["a"], m.ids["b"]) for m in expected}
 print("killed", len(killed), "and found", len(found))
 spark.stop()
