@@ -182,7 +182,7 @@ def as_stream(stream: Any) -> Stream:
     return Stream.from_records(stream)
 
 
-def _warn(pattern: Pattern, stream: Stream) -> None:
+def warn(pattern: Pattern, stream: Stream) -> None:
     said = pattern.warnings()
     for variable in pattern.variables.values():
         if variable.type not in stream.schema.types:
@@ -202,7 +202,8 @@ def _watched(stream: Stream, progress: bool | None) -> Any:
     return tqdm(stream, total=len(stream), unit=" events", delay=2, leave=False, disable=off)
 
 
-def _run(engine: Engine, stream: Stream, progress: bool | None) -> Result:
+def run(engine: Engine, stream: Stream, progress: bool | None = None) -> Result:
+    """Feeds a stream to an engine; when the budget is reached, the error has the result so far."""
     matches: list[Match] = []
     started = time.perf_counter()
     stopped: BudgetError | None = None
@@ -332,9 +333,9 @@ def _stages(
             **options,
         )
         recorded.graph = made.graph
-        _warn(query, stream)
+        warn(query, stream)
         try:
-            result = _run(made, stream, progress)
+            result = run(made, stream, progress)
         except BudgetError as error:
             if not watch:
                 raise
