@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from bisect import bisect_right
 from collections.abc import Mapping
@@ -14,11 +15,12 @@ from cepviz.language.pattern import Pattern
 from cepviz.plans.plan import Order, Tree
 from cepviz.steps import Arrive, Move, Put, Replan, Test
 from cepviz.trace import Trace
-from cepviz.views.marks import LONGEST_TITLE
+from cepviz.views.marks import LONGEST_TITLE, tick
 from cepviz.views.scene import Scene, remembered, shortened
 from cepviz.views.timeline_page import pattern_of
 
 BOX, HIGH, GAP = 178, 112, 46
+BARS = 66  # the longest bar of an estimate
 
 
 @dataclass
@@ -37,7 +39,12 @@ class Node:
     x: float = 0
     y: float = 0
 
-    def lines(self, expected: float | None) -> list[str]:
+    @property
+    def actual(self) -> int | None:
+        """What really came out: runs, or the events that were kept of a leaf of a tree."""
+        return self.kept if self.out is None else self.out
+
+    def lines(self, expected: float | None = None) -> list[str]:
         """What is known about the node, one thing a line."""
         told = []
         if self.type:
@@ -49,7 +56,7 @@ class Node:
         if self.out is not None:
             told.append(f"{_count(self.out, 'run')} out")
         if expected is not None:
-            told.append(f"{expected:,.4g} expected{_off(self.out, expected)}")
+            told.append(f"{_about(expected)} expected{_off(self.actual, expected)}")
         return [line for line in told if line]
 
 
@@ -69,10 +76,10 @@ def plan(
     """
     chosen, root, note = _nodes(source, index, pattern, counts)
     say = f"{'Order' if isinstance(chosen, Order) else 'Tree'} {chosen}{note}."
-    expected = expected or {}
+    estimates = _Estimates(root, expected or {})
     if isinstance(chosen, Order):
-        return _chain(root, say, expected)
-    return _tree(root[0], say, expected)
+        return _chain(root, say, estimates)
+    return _tree(root[0], say, estimates)
 
 
 def plan_text(
@@ -258,11 +265,58 @@ def _plan_at(trace: Trace, index: int, pattern: Pattern | None) -> tuple[Order |
 # ---- drawing ----
 
 
-def _box(scene: Scene, node: Node, x: float, y: float, expected: Mapping[str, float]) -> None:
+#: An estimate that is this many times too high or too low is marked.
+FAR_OFF = 4
+
+
+class _Estimates:
+    """What a cost model expects of each node, and the one scale on which all bars are drawn."""
+
+    def __init__(self, root: list[Node], expected: Mapping[str, float]):
+        self.expected = expected
+        self.high = HIGH + (66 if expected else 0)
+        most = 1.0
+        waiting = list(root) if expected else []
+        while waiting:
+            node = waiting.pop()
+            most = max(most, expected.get(node.name, 0), node.actual or 0)
+            waiting += node.parts
+        self.most = math.log10(1 + most)
+
+    def bar(self, number: float) -> float:
+        """Its length on a scale of powers of ten: estimates are right or wrong by factors."""
+        return round(max(1.5, BARS * math.log10(1 + number) / self.most), 1)
+
+    def draw(self, scene: Scene, node: Node, x: float, y: float) -> None:
+        """Two bars, one below the other: expected hollow, actual filled, and how far apart."""
+        key, expected = f"node:{node.name}", self.expected.get(node.name)
+        if expected is None:
+            return
+        scene.add(f"{key}:line", "line", "grid", x1=x + 1, y1=y, x2=x + BOX - 1, y2=y)
+        rows = [("expected", expected, _about(expected), "other-side")]
+        if node.actual is not None:
+            rows.append(("actual", node.actual, _compact(node.actual), "watched"))
+        for place, (word, number, text, classes) in enumerate(rows):
+            at = y + 12 + 18 * place
+            scene.label(f"{key}:{word}", x + 12, at + 7, word, "small")
+            long = self.bar(number)
+            scene.add(f"{key}:{word}:bar", "rect", classes, x=x + 68, y=at - 1, width=long,
+                      height=8)  # fmt: skip
+            scene.label(f"{key}:{word}:number", x + 72 + long, at + 7, text, "small")
+        words, far = _apart(node.actual, expected)
+        if far:
+            tick(scene, f"{key}:far", x + 17, y + 52, False)
+        shift = 28 if far else 12
+        scene.label(f"{key}:off", x + shift, y + 56, words, "small no" if far else "small")
+
+
+def _box(scene: Scene, node: Node, x: float, y: float, estimates: _Estimates) -> None:
     key = f"node:{node.name}"
-    lines = node.lines(expected.get(node.name))
-    title = shortened(". ".join([node.title, *lines]), LONGEST_TITLE)
-    scene.add(key, "rect", "state", x=x, y=y, width=BOX, height=HIGH, rx=8, title=title)
+    lines = node.lines()
+    told = [node.title, *node.lines(estimates.expected.get(node.name))]
+    title = shortened(". ".join(told), LONGEST_TITLE)
+    scene.add(key, "rect", "state", x=x, y=y, width=BOX, height=estimates.high, rx=8, title=title)
+    estimates.draw(scene, node, x, y + HIGH)
     scene.label(f"{key}:name", x + 12, y + 21, node.title, "label", most=20)
     for number, line in enumerate(lines):
         scene.label(f"{key}:{number}", x + 12, y + 39 + number * 15, line, "small", most=24)
@@ -279,12 +333,12 @@ def _box(scene: Scene, node: Node, x: float, y: float, expected: Mapping[str, fl
         scene.label(f"{key}:share", x + BOX - 10, y + 7, _percent(share), "small end")
 
 
-def _chain(nodes: list[Node], say: str, expected: Mapping[str, float]) -> Scene:
+def _chain(nodes: list[Node], say: str, estimates: _Estimates) -> Scene:
     width = 24 + len(nodes) * (BOX + GAP) - GAP
-    scene = Scene(max(width, 320), HIGH + 24, say)
+    scene = Scene(max(width, 320), estimates.high + 24, say)
     for place, node in enumerate(nodes):
         x, y = 12 + place * (BOX + GAP), 12
-        _box(scene, node, x, y, expected)
+        _box(scene, node, x, y, estimates)
         if place:
             key = f"flow:{nodes[place - 1].name}:{node.name}"
             middle = y + HIGH / 2
@@ -297,7 +351,7 @@ def _chain(nodes: list[Node], say: str, expected: Mapping[str, float]) -> Scene:
     return scene
 
 
-def _tree(root: Node, say: str, expected: Mapping[str, float]) -> Scene:
+def _tree(root: Node, say: str, estimates: _Estimates) -> Scene:
     leaves: list[Node] = []
 
     def height(node: Node) -> int:
@@ -311,8 +365,9 @@ def _tree(root: Node, say: str, expected: Mapping[str, float]) -> Scene:
         return tall
 
     levels = height(root)
-    step = HIGH + 44
-    scene = Scene(24 + len(leaves) * (BOX + 22) - 22, 24 + levels * step + HIGH, say)
+    high = estimates.high
+    step = high + 44
+    scene = Scene(24 + len(leaves) * (BOX + 22) - 22, 24 + levels * step + high, say)
 
     def top(node: Node) -> float:
         return 12 + (levels - node.y) * step
@@ -320,7 +375,7 @@ def _tree(root: Node, say: str, expected: Mapping[str, float]) -> Scene:
     def draw(node: Node) -> None:
         for part in node.parts:
             x1, y1 = part.x + BOX / 2, top(part)
-            x2, y2 = node.x + BOX / 2, top(node) + HIGH
+            x2, y2 = node.x + BOX / 2, top(node) + high
             path = f"M{x1:g},{y1:g}C{x1:g},{y1 - 24:g} {x2:g},{y2 + 24:g} {x2:g},{y2 + 2:g}"
             scene.add(f"flow:{part.name}:{node.name}", "path", "take", d=path)
             flow = part.out if part.parts else part.kept
@@ -330,7 +385,7 @@ def _tree(root: Node, say: str, expected: Mapping[str, float]) -> Scene:
             anchor = "small end" if x < x1 else "small"
             scene.label(f"flow:{part.name}:{node.name}:text", x, y1 - 8, text, anchor)
             draw(part)
-        _box(scene, node, node.x, top(node), expected)
+        _box(scene, node, node.x, top(node), estimates)
 
     draw(root)
     return scene
@@ -355,6 +410,26 @@ def _percent(share: float) -> str:
 def _off(actual: int | None, expected: float) -> str:
     """How many times as many there were as expected."""
     return f" (×{actual / expected:.2g})" if expected and actual is not None else ""
+
+
+def _apart(actual: int | None, expected: float) -> tuple[str, bool]:
+    """How far an estimate was off in words, and whether that is far."""
+    if actual is None:
+        return "", False
+    if not actual and expected < 1:
+        return "as expected", False
+    if not actual or not expected:
+        return "none came" if expected else "none were expected", True
+    times = max(actual / expected, expected / actual)
+    if times < 1.05:
+        return "as expected", False
+    told = f"{times:.2g}" if times < 10 else _compact(round(times))
+    return f"{told} times {'more' if actual > expected else 'fewer'}", times >= FAR_OFF
+
+
+def _about(number: float) -> str:
+    """A number that is only an estimate: three digits, and no more of them than it has."""
+    return _compact(round(number)) if number >= 100 else f"{number:.3g}"
 
 
 def _compact(number: int) -> str:
