@@ -115,7 +115,7 @@ def _row(scene: Scene, name: str, check: Check | None, y: float, largest: float)
     title = shortened(check.say(), LONGEST_TITLE)
     word, classes = ("holds, watched", "small") if check.holds else ("✕ broken", "text no")
     scene.label(f"{key}:word", 12, y + 39, word, classes)
-    scene.label(f"{key}:slack", 12, y + 55, _slack(check), "small", most=36)
+    scene.label(f"{key}:slack", 12, y + 55, _slack(check), "small", most=40)
 
     def x(value: float | None) -> float:
         return round(LEFT + BAR * _finite(value) / largest, 1)

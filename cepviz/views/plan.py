@@ -15,7 +15,7 @@ from cepviz.language.pattern import Pattern
 from cepviz.plans.plan import Order, Tree
 from cepviz.steps import Arrive, Move, Put, Replan, Test
 from cepviz.trace import Trace
-from cepviz.views.marks import LONGEST_TITLE, tick
+from cepviz.views.marks import LONGEST_TITLE, compact, tick
 from cepviz.views.scene import Scene, remembered, shortened
 from cepviz.views.timeline_page import pattern_of
 
@@ -295,7 +295,7 @@ class _Estimates:
         scene.add(f"{key}:line", "line", "grid", x1=x + 1, y1=y, x2=x + BOX - 1, y2=y)
         rows = [("expected", expected, _about(expected), "other-side")]
         if node.actual is not None:
-            rows.append(("actual", node.actual, _compact(node.actual), "watched"))
+            rows.append(("actual", node.actual, compact(node.actual), "watched"))
         for place, (word, number, text, classes) in enumerate(rows):
             at = y + 12 + 18 * place
             scene.label(f"{key}:{word}", x + 12, at + 7, word, "small")
@@ -346,7 +346,7 @@ def _chain(nodes: list[Node], say: str, estimates: _Estimates) -> Scene:
             path = f"M{start},{middle}H{x - 4}m-7,-5l7,5l-7,5"
             scene.add(key, "path", "take", d=path)
             out = nodes[place - 1].out
-            text = _compact(out) if out is not None else ""
+            text = compact(out) if out is not None else ""
             scene.label(f"{key}:text", x - GAP / 2, middle - 7, text, "small middle")
     return scene
 
@@ -379,7 +379,7 @@ def _tree(root: Node, say: str, estimates: _Estimates) -> Scene:
             path = f"M{x1:g},{y1:g}C{x1:g},{y1 - 24:g} {x2:g},{y2 + 24:g} {x2:g},{y2 + 2:g}"
             scene.add(f"flow:{part.name}:{node.name}", "path", "take", d=path)
             flow = part.out if part.parts else part.kept
-            text = _compact(flow) if flow is not None else ""
+            text = compact(flow) if flow is not None else ""
             # Beside the foot of the line, away from its bend.
             x = x1 - 8 if x1 < x2 - 1 else x1 + 8
             anchor = "small end" if x < x1 else "small"
@@ -423,18 +423,10 @@ def _apart(actual: int | None, expected: float) -> tuple[str, bool]:
     times = max(actual / expected, expected / actual)
     if times < 1.05:
         return "as expected", False
-    told = f"{times:.2g}" if times < 10 else _compact(round(times))
+    told = f"{times:.2g}" if times < 10 else compact(round(times))
     return f"{told} times {'more' if actual > expected else 'fewer'}", times >= FAR_OFF
 
 
 def _about(number: float) -> str:
     """A number that is only an estimate: three digits, and no more of them than it has."""
-    return _compact(round(number)) if number >= 100 else f"{number:.3g}"
-
-
-def _compact(number: int) -> str:
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
-        if number >= size:
-            unit = 10**3 if letter == "k" else size
-            return f"{number / unit:.3g}{letter}"
-    return f"{number:,}"
+    return compact(round(number)) if number >= 100 else f"{number:.3g}"
