@@ -45,6 +45,8 @@ from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.widgets.player import Player as Player
+    from cepviz.widgets.player import play as play
 
 __version__ = "0.1.0"
 
@@ -57,6 +59,9 @@ __all__ = [
     "why_not", "why_so_many",
 ]  # fmt: skip
 
+#: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
+WIDGETS = {"Player": "player", "play": "player"}
+
 
 def load_ipython_extension(ipython: Any) -> None:
     """`%load_ext cepviz` brings the `%%sase` cell magic."""
@@ -66,7 +71,14 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Explanations are loaded when they are first asked for."""
+    """Explanations and widgets are loaded when they are first asked for."""
     if name in ("why", "why_not", "why_so_many"):
         return getattr(import_module("cepviz.explain"), name)
+    if name in WIDGETS:
+        try:
+            return getattr(import_module(f"cepviz.widgets.{WIDGETS[name]}"), name)
+        except ModuleNotFoundError as error:
+            raise SetupError(
+                f"{name} needs the package {error.name}: pip install 'cepviz[lab]'"
+            ) from None
     raise AttributeError(f"module 'cepviz' has no attribute {name!r}")
