@@ -45,8 +45,13 @@ from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.widgets.compare import Compare as Compare
+    from cepviz.widgets.compare import compare as compare
+    from cepviz.widgets.editor import StreamEditor as StreamEditor
+    from cepviz.widgets.explaining import Explain as Explain
     from cepviz.widgets.player import Player as Player
     from cepviz.widgets.player import play as play
+    from cepviz.widgets.race import Race as Race
 
 __version__ = "0.1.0"
 
@@ -60,7 +65,10 @@ __all__ = [
 ]  # fmt: skip
 
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
-WIDGETS = {"Player": "player", "play": "player"}
+WIDGETS = {
+    "Compare": "compare", "Explain": "explaining", "Player": "player", "Race": "race",
+    "StreamEditor": "editor", "compare": "compare", "play": "player",
+}  # fmt: skip
 
 
 def load_ipython_extension(ipython: Any) -> None:

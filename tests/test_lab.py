@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from conftest import SCREENSHOTS, Watch
-from jupyter import Lab
+from conftest import Watch
+from labserver import Lab
 
-import cepviz as cep
 from cepviz import demo
 
 pytestmark = pytest.mark.filterwarnings("ignore::cepviz.CepWarning")

@@ -10,6 +10,7 @@ from __future__ import annotations
 import gzip
 import inspect
 import json
+from bisect import bisect_left
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -109,14 +110,14 @@ class Film:
     def about(self, key: str) -> list[str]:
         """What a shape stands for, by its key: an event, a run, a match, a step; or nothing.
 
-        >>> film = Film(Trace(), [])
+        >>> film = Film(Trace(), [], range(9))
         >>> film._events = {"e6"}
         >>> film.about("event:e6:text"), film.about("mark:7"), film.about("axis")
         (['event', 'e6'], ['step', '7'], [])
         """
         kind, *words = key.split(":")
         if kind == "mark" and words:
-            return ["step", words[0]]
+            return ["step", str(bisect_left(self.at, int(words[0])))]
         if kind in ("event", "cell", "matches", "row", "run"):
             for start in range(len(words)):
                 for stop in (len(words), len(words) - 1):

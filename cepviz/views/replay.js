@@ -144,9 +144,11 @@ class Text {
 
   light(spans, say) {
     for (const [start, end, piece] of this.pieces) {
-      const lit = spans.some(([from, to]) => from <= start && end <= to);
-      piece.classList.toggle("lit", lit);
-      piece.title = lit ? say : "";
+      const span = spans.find(([from, to]) => from <= start && end <= to);
+      piece.classList.toggle("lit", span !== undefined);
+      piece.classList.toggle("opens", span !== undefined && span[0] === start);
+      piece.classList.toggle("closes", span !== undefined && span[1] === end);
+      piece.title = span ? say : "";
     }
   }
 }
@@ -295,8 +297,8 @@ class Player {
 
   // Rows that say at which place each becomes true; a click goes to the first of them.
   table({ title, heads, rows }) {
-    const body = rows.map(({ cells, at, tip }) => {
-      const row = make("tr", { title: tip || "" }, ...cells.map((cell, number) => make("td", {
+    const body = rows.map(({ cells, at, differs }) => {
+      const row = make("tr", { className: differs ? "differs" : "" }, ...cells.map((cell, number) => make("td", {
         text: cell, "data-at": at[number] ?? "" })));
       const first = at.filter((place) => place !== null);
       if (first.length) row.addEventListener("click", () => this.go(Math.min(...first)));
@@ -423,7 +425,8 @@ class Player {
   choose(about) {
     const [kind, name] = about;
     if (kind === "step") { this.go(Number(name)); return; }
-    if (kind === "run") { this.watch(name); return; }
+    // Side by side, each film has runs of its own: none can be followed in all.
+    if (kind === "run") { if (this.films.length === 1) this.watch(name); return; }
     if (kind === "match") {
       const here = this.data.matches.filter(([, event]) => event === name);
       const next = here.find(([place]) => place > this.step) || here[0];

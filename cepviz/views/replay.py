@@ -28,7 +28,12 @@ box-sizing:border-box;border:1px solid var(--line);border-radius:6px;outline-off
 .cep-player h4{font-size:13px;margin:0 0 4px;color:var(--ink)}
 .cep-player pre.cepviz-pattern{white-space:pre-wrap;overflow-wrap:anywhere;background:none;
 color:inherit;margin:0 0 8px;padding:2px;border:0;font-size:12px;line-height:1.45}
-.cep-player .lit{background:var(--wash);box-shadow:0 0 0 1.5px var(--ink);border-radius:2px}
+.cep-player .lit{background:var(--wash);box-shadow:0 1.5px var(--ink),0 -1.5px var(--ink)}
+.cep-player .lit.opens{box-shadow:0 1.5px var(--ink),0 -1.5px var(--ink),-1.5px 0 var(--ink),
+-1.5px 1.5px var(--ink),-1.5px -1.5px var(--ink)}
+.cep-player .lit.closes{box-shadow:0 1.5px var(--ink),0 -1.5px var(--ink),1.5px 0 var(--ink),
+1.5px 1.5px var(--ink),1.5px -1.5px var(--ink)}
+.cep-player .lit.opens.closes{box-shadow:0 0 0 1.5px var(--ink)}
 .cep-player .films.many{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
 .cep-player .films.many .film{flex:1 1 420px;min-width:0;border:1px solid var(--line);
 border-radius:6px;padding:8px;box-sizing:border-box}
@@ -73,12 +78,34 @@ border-radius:8px}
 background:none;color:inherit;white-space:nowrap}
 .cep-player table{border-collapse:collapse;margin:8px 0 0;background:none;color:inherit;
 font-size:12px}
-.cep-player caption{text-align:left;font-weight:600;padding:2px 0;color:inherit}
+.cep-player caption{text-align:left;white-space:nowrap;font-weight:600;padding:2px 0;color:inherit}
 .cep-player td,.cep-player th{padding:2px 12px 2px 0;text-align:left;background:none;
 vertical-align:top}
 .cep-player .tables tbody tr{cursor:pointer}
 .cep-player .tables tbody tr:hover{background:var(--wash)}
 .cep-player .later{opacity:.35}
+.cep-player.form{margin-bottom:6px}
+.cep-player .picked{box-shadow:inset 0 0 0 2px var(--ink)}
+.cep-player .picked td:first-child{padding-left:4px}
+.cep-player tr[tabindex]{cursor:pointer}
+.cep-player.form .scroll{max-height:300px;margin-bottom:6px}
+.cep-player input[type=text]{font:inherit;color:inherit;background:var(--paper);
+border:1px solid var(--line);border-radius:4px;padding:2px 5px;box-sizing:content-box}
+.cep-player .events td{vertical-align:middle}
+.cep-player .events button{min-height:22px;padding:0 6px;margin-right:3px;font-size:11px}
+.cep-player .answer{margin:6px 0;font-family:ui-monospace,'DejaVu Sans Mono',monospace;
+font-size:12px;white-space:pre-wrap;overflow-x:auto}
+.cep-player .came{border-left:4px solid var(--green);margin-top:4px}
+.cep-player .gone{border-left:4px solid var(--vermilion);margin-top:4px}
+.cep-player .came>summary,.cep-player .gone>summary{color:var(--ink)}
+.cep-player .bars{width:100%}
+.cep-player .bar-cell{position:relative;min-width:7em;padding:3px 14px 3px 6px}
+.cep-player .bar-cell .fill{position:absolute;left:0;top:3px;bottom:3px;background:var(--sky);
+opacity:.35;border-radius:3px;max-width:calc(100% - 10px)}
+.cep-player .bar-cell.far .fill{background:var(--green)}
+.cep-player .bar-cell .number{position:relative}
+.cep-player .differs td:first-child{font-weight:600}
+.cep-player .differs td:first-child::before{content:"≠ "}
 .cep-player .cepviz-keyword{color:var(--blue)} .cep-player .cepviz-type{color:var(--green)}
 .cep-player .cepviz-string{color:var(--vermilion)} .cep-player .cepviz-number{color:var(--purple)}
 """

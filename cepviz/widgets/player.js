@@ -1,8 +1,9 @@
 // The player in a notebook: the same one as in a page; its pictures come from the kernel.
-function render({ model, el }) {
+function mount(model, el) {
   let player = null;
   let removed = false;
   let saving = null;
+  let shown = null; // the films that are in the player; others may be on their way
   const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
   // Changes are gathered for a moment, so that a slider does not flood the kernel.
   const told = (changes) => {
@@ -12,8 +13,10 @@ function render({ model, el }) {
   };
 
   async function start() {
-    const head = await unpacked(bytes(model.get("_head")));
-    if (removed) return;
+    const packed = model.get("_head");
+    const head = await unpacked(bytes(packed));
+    if (removed || packed !== model.get("_head")) return;
+    shown = packed;
     if (player !== null) player.remove();
     const root = document.createElement("div");
     el.replaceChildren(root);
@@ -37,11 +40,12 @@ function render({ model, el }) {
     const part = await unpacked(bytes(buffers[0]));
     if (player !== null && message.part === player.data.number) player.receive(part);
   }
-  const moved = () => { if (player && player.step !== model.get("step")) player.go(model.get("step")); };
+  const here = () => player !== null && shown === model.get("_head");
+  const moved = () => { if (here() && player.step !== model.get("step")) player.go(model.get("step")); };
   const followed = () => {
-    if (player && (player.run ?? "") !== model.get("run")) player.watch(model.get("run"));
+    if (here() && (player.run ?? "") !== model.get("run")) player.watch(model.get("run"));
   };
-  const quizzed = () => { if (player && player.quiz !== model.get("quiz")) player.ask(model.get("quiz")); };
+  const quizzed = () => { if (here() && player.quiz !== model.get("quiz")) player.ask(model.get("quiz")); };
   model.on("msg:custom", came);
   model.on("change:_head", start);
   model.on("change:step", moved);
@@ -58,4 +62,3 @@ function render({ model, el }) {
     model.off("change:quiz", quizzed);
   };
 }
-export default { render };

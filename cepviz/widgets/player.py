@@ -19,6 +19,7 @@ from cepviz.widgets.shown import Shown, pattern_page
 
 #: The player of the replay page, and what puts it into a notebook.
 SCRIPT = player_script() + Path(__file__).with_name("player.js").read_text(encoding="utf-8")
+PLAYER = SCRIPT + "export default { render: ({ model, el }) => mount(model, el) };\n"
 
 
 class Films(Shown):
@@ -28,7 +29,7 @@ class Films(Shown):
     every step are sent at once, the pictures when they are asked for.
     """
 
-    _esm = SCRIPT
+    _esm = PLAYER
     _head = traitlets.Bytes().tag(sync=True)
     step = traitlets.Int(0).tag(sync=True)
     run = traitlets.Unicode("").tag(sync=True)
