@@ -8,6 +8,8 @@ from literal import stream
 import cepviz as cep
 from cepviz.testing import assert_matches
 
+pytestmark = pytest.mark.filterwarnings("ignore::cepviz.CepWarning")
+
 PATTERN = "PATTERN SEQ(A a, B b) WHERE b.x > a.x WITHIN 9"
 EVENTS = stream("a1(x=1) b1(x=2) b2(x=3) b3(x=0)")
 

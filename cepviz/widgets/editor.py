@@ -122,11 +122,8 @@ class StreamEditor(Films):
     def add(self, type: str, time: Any, id: Any = None, **attributes: Any) -> None:
         """Puts a new event in; without an id it gets the next number, or `new1`."""
         at = self.first.schema.timestamp(time)
-        event = Event(
-            type, at, id=self._free() if id is None else id, schema=self.first.schema,
-            attributes=attributes,
-        )  # fmt: skip
-        self._keep([*self.stream, event])
+        event = Event(type, at, id=self._free() if id is None else id, attributes=attributes)
+        self._keep([*self.stream, self._like(event)])
 
     def undo(self) -> None:
         """Takes the last change back."""
@@ -182,11 +179,15 @@ class StreamEditor(Films):
         return f"new{number}"
 
     def _like(self, event: Event, **fields: Any) -> Event:
-        known = {"start": event.start, "end": event.end, "type": event.type,
-                 "attributes": event.attributes} | fields  # fmt: skip
+        """The event with some fields changed, and the columns that hold them, too."""
+        now = {name: getattr(event, name) for name in ("id", "type", "start", "end")} | fields
+        attributes = dict(fields.get("attributes", event.attributes))
+        roles = self.first.schema.roles
+        held = {"type": "type", "id": "id", "end": "end", "time": "start" if "end" in roles else "end"}
+        attributes |= {column: now[held[role]] for role, column in roles.items()}
         return Event(
-            known["type"], known["start"], end=known["end"], id=event.id, schema=self.first.schema,
-            attributes=known["attributes"],
+            now["type"], now["start"], end=now["end"], id=now["id"], schema=self.first.schema,
+            attributes=attributes,
         )  # fmt: skip
 
     def _swap(self, event: Event, **fields: Any) -> None:
@@ -264,8 +265,7 @@ class StreamEditor(Films):
                     self.move(content["label"], int(content["by"]))
                 case "copy":
                     event = self._event(content["label"])
-                    time = self.first.schema.format_time(event.end)
-                    self.add(event.type, self._read("time", time), **event.attributes)
+                    self._keep([*self.stream, self._like(event, id=self._free())])
                 case "undo":
                     self.undo()
                 case "reset":
