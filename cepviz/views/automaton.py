@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cepviz.errors import CepError
-from cepviz.steps import Edge, Graph, Scope, State, Tested
+from cepviz.steps import Edge, Graph, Matched, Scope, State, Tested
 from cepviz.trace import Snapshot, Trace
 from cepviz.views.automaton_large import summed_up
 from cepviz.views.automaton_layout import (
@@ -25,7 +25,9 @@ from cepviz.views.automaton_legend import ACTIONS, about_state, legend_of, told_
 from cepviz.views.automaton_now import Now, now_of, prefix_of, searching_state, who_is_where
 from cepviz.views.layout import Point
 from cepviz.views.marks import badge, checked_run, diamond_mark, fork, head, tick, tip, width_of
+from cepviz.views.pattern import pattern
 from cepviz.views.scene import Scene, shortened
+from cepviz.views.timeline_page import pattern_of
 
 #: More states than this are summed up instead of drawn.
 MOST_STATES = 24
@@ -57,7 +59,7 @@ def automaton(
     now = Now() if snapshot is None else now_of(trace, snapshot, run)
     say = "Nothing has arrived yet." if snapshot is None else snapshot.say()
     if not graph.states:
-        return _nothing(trace, say)
+        return _nothing(trace, snapshot, say)
     occupants = who_is_where(trace, snapshot)
     if len(graph.states) > MOST_STATES:
         return summed_up(graph, occupants, now, run, say)
@@ -82,12 +84,21 @@ def automaton(
     return scene
 
 
-def _nothing(trace: Trace, say: str) -> Scene:
-    """The picture of an engine without an automaton."""
-    scene = Scene(460, 60, say)
-    name = trace.engine or "this engine"
-    scene.label("none", 16, 26, f"{shortened(name)} has no automaton to draw:", "label", 60)
-    scene.label("none:2", 16, 46, "it tries the combinations of events one by one.", "text", 60)
+def _nothing(trace: Trace, snapshot: Snapshot | None, say: str) -> Scene:
+    """The picture of an engine without an automaton: the pattern it tries events on."""
+    query = pattern_of(trace)
+    name = shortened(trace.engine or "this engine")
+    if query is None:
+        scene = Scene(460, 60, say)
+        scene.label("none", 16, 26, f"{name} has no automaton to draw:", "label", 60)
+        scene.label("none:2", 16, 46, "it tries the combinations of events one by one.", "text", 60)
+        return scene
+    step = None if snapshot is None else snapshot.step
+    drawn = pattern(query, bound=dict(step.bindings) if isinstance(step, Matched) else {})
+    scene = Scene(max(drawn.width, 460), drawn.height + 24, say)
+    told = f"{name} has no automaton: it tries events for the variables one by one."
+    scene.label("none", 12, 18, told, "small", 90)
+    scene.place("", drawn, 0, 24)
     return scene
 
 

@@ -36,8 +36,13 @@ class Node:
     x: float = 0
     y: float = 0
 
+    @property
+    def actual(self) -> int | None:
+        """What really came out: runs, or the events that were kept of a leaf of a tree."""
+        return self.kept if self.out is None else self.out
+
     def lines(self) -> list[str]:
-        """What is known about the node, one thing a line."""
+        """What went through the node, one thing a line."""
         told = []
         if self.type:
             told.append(_count(self.events, "event"))
@@ -47,10 +52,14 @@ class Node:
             told.append(f"{self.passed:,} of {self.tried:,} passed")
         if self.out is not None:
             told.append(f"{_count(self.out, 'run')} out")
-        if self.expected is not None:
-            actual = self.kept if self.out is None else self.out
-            told.append(f"{self.expected:,.4g} expected{_off(actual, self.expected)}")
         return [line for line in told if line]
+
+    def all_lines(self) -> list[str]:
+        """The same, and what was expected."""
+        if self.expected is None:
+            return self.lines()
+        off = _off(self.actual, self.expected)
+        return [*self.lines(), f"{about(self.expected)} expected{off}"]
 
 
 def _count(number: int | None, word: str) -> str:
@@ -70,6 +79,20 @@ def percent(share: float) -> str:
 def _off(actual: int | None, expected: float) -> str:
     """How many times as many there were as expected."""
     return f" (×{actual / expected:.2g})" if expected and actual is not None else ""
+
+
+def about(number: float) -> str:
+    """A number that is only an estimate: three digits, and no more of them than it has."""
+    return compact(round(number)) if number >= 100 else f"{number:.3g}"
+
+
+def compact(number: int) -> str:
+    """A whole number in little room."""
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
+        if number >= size:
+            unit = 10**3 if letter == "k" else size
+            return f"{number / unit:.3g}{letter}"
+    return f"{number:,}"
 
 
 def as_plan(text: str) -> Plan:
