@@ -183,7 +183,12 @@ class StreamEditor(Films):
         now = {name: getattr(event, name) for name in ("id", "type", "start", "end")} | fields
         attributes = dict(fields.get("attributes", event.attributes))
         roles = self.first.schema.roles
-        held = {"type": "type", "id": "id", "end": "end", "time": "start" if "end" in roles else "end"}
+        held = {
+            "type": "type",
+            "id": "id",
+            "end": "end",
+            "time": "start" if "end" in roles else "end",
+        }
         attributes |= {column: now[held[role]] for role, column in roles.items()}
         return Event(
             now["type"], now["start"], end=now["end"], id=now["id"], schema=self.first.schema,
