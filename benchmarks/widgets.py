@@ -42,8 +42,7 @@ TIMED = """async ([box, act, value]) => {
         slider.value = value;
         slider.dispatchEvent(new Event('input', { bubbles: true }));
     } else {
-        const shift = act !== act.toLowerCase() && act.length === 1;
-        box.dispatchEvent(new KeyboardEvent('keydown', { key: act, shiftKey: shift, bubbles: true }));
+        box.dispatchEvent(new KeyboardEvent('keydown', { key: act, bubbles: true }));
     }
     while (box.classList.contains('waiting')) await frame();
     await frame();

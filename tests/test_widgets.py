@@ -124,7 +124,7 @@ def test_a_request_for_what_was_played_before_is_not_answered(trace):
 
 
 def test_an_unknown_view_is_refused_with_the_known_ones(trace):
-    with pytest.raises(cep.CepError, match="unknown view 'timelin' .did you mean 'timeline'"):
+    with pytest.raises(cep.CepError, match=r"unknown view 'timelin' .did you mean 'timeline'"):
         cep.Player(trace, ["timelin"])
 
 
@@ -309,7 +309,7 @@ def test_a_race_runs_beside_the_notebook_and_can_be_paused():
         race._told(race, {"do": "pause"}, [])
         await asyncio.sleep(0.1)
         places = [row["events"] for row in race.rows]
-        assert not race.running and 0 < min(places) and race.verdict == ""
+        assert not race.running and min(places) > 0 and race.verdict == ""
         await asyncio.sleep(0.05)
         assert [row["events"] for row in race.rows] == places
         race.start()
