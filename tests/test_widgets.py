@@ -8,6 +8,7 @@ import json
 import re
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import nbformat
@@ -16,6 +17,7 @@ from literal import stream
 
 import cepviz as cep
 from cepviz import demo
+from cepviz.engines.registry import ENGINES, refusal
 from cepviz.steps import Test
 from cepviz.trace import Trace
 from cepviz.views.clauses import Clauses
@@ -291,11 +293,13 @@ def long_stream(times=60):
 
 def test_all_engines_that_take_the_pattern_race_but_the_brute_force():
     race = cep.Race(LONG, long_stream())
-    assert race.names == ["eager", "sase", "lazy_chain", "lazy_tree", "zstream"]
+    takers = [name for name, engine in ENGINES.items() if refusal(engine, cep.parse(LONG)) is None]
+    assert race.names == [name for name in takers if name != "naive"]
     race.run()
     result = cep.match(LONG, long_stream(), engine="eager")
-    assert [row["matches"] for row in race.rows] == [len(result)] * 5
-    assert race.rows[0]["evaluations"] == result.counters["evaluations"]
+    assert [row["matches"] for row in race.rows] == [len(result)] * len(race.names)
+    (eager,) = [row for row in race.rows if row["name"] == "eager"]
+    assert eager["evaluations"] == result.counters["evaluations"]
     assert race.verdict == f"All found the same {len(result):,} matches."
     assert all(row["state"] == "done" and row["events"] == 240 for row in race.rows)
 
@@ -319,7 +323,9 @@ def test_a_race_runs_beside_the_notebook_and_can_be_paused():
         race.again()
         assert [row["events"] for row in race.rows] == [0, 0]
 
-    asyncio.run(watch())
+    # In a thread of its own: a browser of other tests may run a loop in this one.
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, watch()).result()
 
 
 def test_an_engine_that_runs_out_of_budget_is_said_to():

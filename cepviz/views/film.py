@@ -11,7 +11,7 @@ import gzip
 import inspect
 import json
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from cepviz.errors import CepError, did_you_mean, one_of
@@ -23,6 +23,9 @@ from cepviz.views.quiz import question
 from cepviz.views.scene import Scene
 
 View = Callable[..., Scene]
+
+#: With fewer steps than this no progress bar is thought of.
+LONG = 500
 
 
 def known_views() -> dict[str, tuple[str, View]]:
@@ -94,12 +97,14 @@ class Film:
             for (_, view), follows in zip(self.views, self._follows, strict=True)
         ]
 
-    def part(self, start: int, stop: int, run: str = "") -> dict[str, Any]:
+    def part(
+        self, start: int, stop: int, run: str = "", progress: bool | None = False
+    ) -> dict[str, Any]:
         """The pictures at the places from start to stop: for each shape, where it changes."""
         run = run if run in self._runs else ""
         shapes: dict[str, int] = {}
         panels = [_Panel(title) for title, _ in self.views]
-        for place in range(start, stop):
+        for place in _watched(range(start, stop), progress):
             for panel, scene in zip(panels, self.scenes(place, run), strict=True):
                 panel.draw(place, scene, shapes)
         return {
@@ -129,6 +134,16 @@ class Film:
         return []
 
 
+def _watched(places: range, progress: bool | None) -> Iterable[int]:
+    """Places with a progress bar: on request, or after two seconds on a terminal."""
+    if progress is False or (progress is None and len(places) < LONG):
+        return places
+    from tqdm.auto import tqdm
+
+    off = None if progress is None else False
+    return tqdm(places, unit=" steps", delay=2, leave=False, disable=off)
+
+
 def _runs_of(step: Any) -> set[str]:
     return {getattr(step, role, "") for role in ("run", "child")} - {""}
 
@@ -149,14 +164,20 @@ class _Panel:
 
     def draw(self, place: int, scene: Scene, shapes: dict[str, int]) -> None:
         self.width, self.height = max(self.width, scene.width), max(self.height, scene.height)
-        changes = scene.diff(self.before)
-        if any(key not in self.history for key in changes["put"]):
+        known = self.before.shapes if self.before is not None else {}
+        changed = [
+            (key, shape)
+            for key, shape in scene.shapes.items()
+            if (old := known.get(key)) is not shape and old != shape
+        ]
+        if any(key not in self.history for key, _ in changed):
             self._merge(list(scene.shapes))
-        for key, shape in changes["put"].items():
-            packed = json.dumps(shape, separators=(",", ":"))
+        for key, shape in changed:
+            packed = json.dumps(shape.to_plain(), separators=(",", ":"))
             self.history[key] += [place, shapes.setdefault(packed, len(shapes))]
-        for key in changes["del"]:
-            self.history[key] += [place, -1]
+        for key in known:
+            if key not in scene.shapes:
+                self.history[key] += [place, -1]
         self.before = scene
 
     def _merge(self, keys: list[str]) -> None:

@@ -134,11 +134,20 @@ def player_script() -> str:
     return Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
 
 
-def replay(trace: Trace, views: Sequence[str | View | tuple[str, View]] | None = None) -> str:
-    """The page that plays a trace, as text."""
+def replay(
+    trace: Trace,
+    views: Sequence[str | View | tuple[str, View]] | None = None,
+    *,
+    progress: bool | None = None,
+) -> str:
+    """The page that plays a trace, as text.
+
+    Making a long one takes a while: on a terminal a progress bar shows after two seconds, with
+    `progress=True` anywhere, with False nowhere.
+    """
     film = Film(trace, views, range(min(len(trace), MOST_STEPS)))
     count = max(1, len(film.at))
-    drawn = film.part(0, len(film.at))
+    drawn = film.part(0, len(film.at), progress=progress)
     part = {"run": "", "start": 0, "stop": count, "whole": True, "films": [drawn]}
     words = head(film)
     data = base64.b64encode(packed({"head": words, "part": part})).decode()
