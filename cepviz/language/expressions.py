@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 Place = tuple[int, int, int]  # line, column (both from 1) and width in the text a node came from
@@ -88,7 +89,7 @@ class Expression:
                 changed[item.name] = new
         return change(replace(self, **changed) if changed else self)
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         """The pattern variables this expression speaks of."""
         return frozenset(

@@ -29,11 +29,8 @@ class Loops(Kernel):
         #: By variable: the other side of its equality, its group by the other's index, and where
         #: each group begins.
         self.grouped: dict[str, tuple[Attribute, str, str]] = {}
-        self.left = [
-            c
-            for c in task.conjuncts
-            if not any(c in task.branch.own(name) for name in task.branch.by_name)
-        ]
+        shared = task.branch.shared()
+        self.left = [conjunct for conjunct in task.conjuncts if conjunct in shared]
         self._only_candidates()
         for level, name in enumerate(order):
             self._group(level, name)

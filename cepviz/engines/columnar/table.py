@@ -67,6 +67,7 @@ class Table:
             self._sort(_codes(stream, same))
         self.size = len(stream) if self.rows is None else len(self.rows)
         self._columns: dict[str, Column] = {}
+        self._types: dict[str, Array] = {}
         self._ranks = _ranks(stream, tuple(expressions))
 
     def _sort(self, codes: Array) -> None:
@@ -159,11 +160,13 @@ class Table:
 
     def of_type(self, name: str) -> Array:
         """The places of the events of a type."""
-        types = self.stream.schema.types
-        if name not in types:
-            return np.arange(0)
-        codes = self.stream.types if self.rows is None else self.stream.types[self.rows]
-        return np.flatnonzero(codes == types.index(name))
+        if name not in self._types:
+            types = self.stream.schema.types
+            if name not in types:
+                return np.arange(0)
+            codes = self.stream.types if self.rows is None else self.stream.types[self.rows]
+            self._types[name] = np.flatnonzero(codes == types.index(name))
+        return self._types[name]
 
     def column(self, name: str) -> Column:
         """An attribute at every place; refused where it has no typed form."""
