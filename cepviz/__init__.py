@@ -3,6 +3,7 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cepviz.adapting import Adaptation, adapt
 from cepviz.engines.base import Budget, Match
 from cepviz.errors import (
     BudgetError,
@@ -41,6 +42,7 @@ from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
 from cepviz.matching import Result, engines, match, trace
 from cepviz.plans.plan import Order, Tree
+from cepviz.plans.statistics import Statistics
 from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
@@ -49,12 +51,12 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event", "Kleene", "Match",
-    "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError", "Result", "Schema",
-    "Seq", "SetupError", "Snapshot", "Stream", "StreamError", "Trace", "TraceError", "Tree",
-    "UnsupportedError", "avg", "call", "chain", "count", "engines", "first", "function", "i",
-    "last", "match", "max", "min", "parse", "percent", "same", "sum", "trace", "types", "why",
-    "why_not", "why_so_many",
+    "Adaptation", "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event",
+    "Kleene", "Match", "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError",
+    "Result", "Schema", "Seq", "SetupError", "Snapshot", "Statistics", "Stream", "StreamError",
+    "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call", "chain", "count",
+    "engines", "first", "function", "i", "last", "match", "max", "min", "parse", "percent", "same",
+    "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
 
 

@@ -44,6 +44,23 @@ def test_a_page_asks_nobody_for_anything(trace):
     assert not re.search(r"https?:|\bsrc=|\bhref=|@import|url\(", text)
 
 
+def test_a_long_page_shows_a_bar_while_it_is_made(trace, monkeypatch):
+    bars = []
+
+    def bar(steps, **options):
+        bars.append((len(steps), options["unit"], options["disable"]))
+        return steps
+
+    monkeypatch.setattr("tqdm.auto.tqdm", bar)
+    page = replay(trace, progress=True)
+    assert bars == [(len(trace), " steps", False)]
+    assert replay(trace, progress=False) == replay(trace) == page
+    assert len(bars) == 1, "a short page needs none"
+    monkeypatch.setattr("cepviz.views.replay.LONG", 10)
+    replay(trace)
+    assert bars[1:] == [(len(trace), " steps", None)], "None leaves it out where no terminal is"
+
+
 def test_arrow_keys_step_on_and_back(opened, trace):
     assert said(opened) == trace[0].say()
     opened.keyboard.press("ArrowRight")

@@ -16,11 +16,12 @@ import cepviz as cep
 from cepviz.engines.registry import ENGINES
 from cepviz.steps import Arrive, Check, Drop, Matched, Move, Replan, Spawn
 from cepviz.trace import Trace
+from cepviz.views.axis import nice_times
 from cepviz.views.invariants import invariants, invariants_text
 from cepviz.views.metrics import measures, metrics, metrics_text
 from cepviz.views.plan import as_plan, plan, plan_text
 from cepviz.views.runs import lives, runs, runs_text
-from cepviz.views.timeline import nice_times, timeline, timeline_text
+from cepviz.views.timeline import timeline, timeline_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::cepviz.CepWarning")
 

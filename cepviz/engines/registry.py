@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cepviz.engines.adaptive import Adaptive
 from cepviz.engines.base import Engine
 from cepviz.engines.columnar import Columnar
 from cepviz.engines.eager import Eager
@@ -22,6 +23,7 @@ ENGINES: dict[str, type[Engine]] = {
     "lazy_chain": LazyChain,
     "lazy_tree": LazyTree,
     "zstream": ZStream,
+    "adaptive": Adaptive,
     "columnar": Columnar,
     "naive": Naive,
 }

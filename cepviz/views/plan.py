@@ -14,8 +14,9 @@ from cepviz.language.pattern import Pattern
 from cepviz.plans.plan import Order, Tree
 from cepviz.steps import Arrive, Move, Put, Replan, Test
 from cepviz.trace import Trace
+from cepviz.views.marks import LONGEST_TITLE
 from cepviz.views.scene import Scene, remembered, shortened
-from cepviz.views.timeline import LONGEST_TITLE, pattern_of
+from cepviz.views.timeline_page import pattern_of
 
 BOX, HIGH, GAP = 178, 112, 46
 

@@ -10,19 +10,21 @@ import base64
 import gzip
 import html
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from cepviz.language.highlight import highlighted
 from cepviz.trace import Trace
-from cepviz.views.scene import Scene
+from cepviz.views.scene import Scene, Shape
 from cepviz.views.style import stylesheet
 
 View = Callable[..., Scene]
 
 #: A page of more steps than this takes long to make and to read; it shows the first ones.
 MOST_STEPS = 20_000
+#: With fewer steps than this no progress bar is thought of.
+LONG = 500
 
 PAGE_STYLE = """
 html{color-scheme:light dark}
@@ -63,8 +65,17 @@ KEYS = [
 ]
 
 
-def replay(trace: Trace, views: Sequence[tuple[str, View]] | None = None) -> str:
-    """The page that plays a trace, as text."""
+def replay(
+    trace: Trace,
+    views: Sequence[tuple[str, View]] | None = None,
+    *,
+    progress: bool | None = None,
+) -> str:
+    """The page that plays a trace, as text.
+
+    Making a long one takes a while: on a terminal a progress bar shows after two seconds, with
+    `progress=True` anywhere, with False nowhere.
+    """
     if views is None:
         from cepviz.views.automaton import automaton
         from cepviz.views.buffer import buffer
@@ -72,10 +83,18 @@ def replay(trace: Trace, views: Sequence[tuple[str, View]] | None = None) -> str
 
         views = [("Automaton", automaton), ("Buffer", buffer), ("Timeline", timeline)]
     count = min(len(trace), MOST_STEPS)
-    shapes: dict[str, int] = {}
+    panels = [_Panel(title, view) for title, view in views]
+    for index in _watched(count, progress):
+        for panel in panels:
+            panel.add(trace, index)
+    shapes: list[Any] = []
+    listed = []
+    for panel in panels:
+        listed.append(panel.to_plain(len(shapes)))
+        shapes += map(json.loads, panel.shapes)
     data = {
-        "panels": [_panel(title, view, trace, count, shapes) for title, view in views],
-        "shapes": [json.loads(shape) for shape in shapes],
+        "panels": listed,
+        "shapes": shapes,
         "say": [trace[index].say() for index in range(count)] or ["Nothing happened."],
         "kinds": [trace[index].kind for index in range(count)] or ["arrive"],
         "runs": [getattr(trace[index], "run", "") for index in range(count)] or [""],
@@ -83,32 +102,60 @@ def replay(trace: Trace, views: Sequence[tuple[str, View]] | None = None) -> str
     return _page(trace, data, count)
 
 
-def _panel(
-    title: str, view: View, trace: Trace, count: int, shapes: dict[str, int]
-) -> dict[str, Any]:
-    history: dict[str, list[int]] = {}
-    order: list[str] = []
-    before: Scene | None = None
-    width = height = 0.0
-    for index in range(count):
-        scene = view(trace, index)
-        width, height = max(width, scene.width), max(height, scene.height)
-        changes = scene.diff(before)
-        if any(key not in history for key in changes["put"]):
-            _merge(order, list(scene.shapes), history)
-        for key, shape in changes["put"].items():
-            packed = json.dumps(shape, separators=(",", ":"))
-            history[key] += [index, shapes.setdefault(packed, len(shapes))]
-        for key in changes["del"]:
-            history[key] += [index, -1]
-        before = scene
-    return {
-        "title": title,
-        "width": round(width),
-        "height": round(height),
-        "keys": order,
-        "history": [history[key] for key in order],
-    }
+def _watched(count: int, progress: bool | None) -> Iterable[int]:
+    """The steps with a progress bar: on request, or after two seconds on a terminal."""
+    if progress is False or (progress is None and count < LONG):
+        return range(count)
+    from tqdm.auto import tqdm
+
+    off = None if progress is None else False
+    return tqdm(range(count), unit=" steps", delay=2, leave=False, disable=off)
+
+
+class _Panel:
+    """One view of all steps: for each shape, the steps at which it changes."""
+
+    def __init__(self, title: str, view: View):
+        self.title, self.view = title, view
+        self.shapes: dict[str, int] = {}  # each once, with its number
+        self.history: dict[str, list[int]] = {}
+        self.order: list[str] = []
+        self.before: Scene | None = None
+        self.width = self.height = 0.0
+
+    def add(self, trace: Trace, index: int) -> None:
+        scene = self.view(trace, index)
+        self.width, self.height = max(self.width, scene.width), max(self.height, scene.height)
+        known = self.before.shapes if self.before is not None else {}
+        changed = [
+            (key, shape)
+            for key, shape in scene.shapes.items()
+            if (old := known.get(key)) is not shape and old != shape
+        ]
+        if any(key not in self.history for key, _ in changed):
+            _merge(self.order, list(scene.shapes), self.history)
+        for key, shape in changed:
+            self.history[key] += [index, self.number(shape)]
+        for key in known:
+            if key not in scene.shapes:
+                self.history[key] += [index, -1]
+        self.before = scene
+
+    def number(self, shape: Shape) -> int:
+        packed = json.dumps(shape.to_plain(), separators=(",", ":"))
+        return self.shapes.setdefault(packed, len(self.shapes))
+
+    def to_plain(self, offset: int) -> dict[str, Any]:
+        """The panel as JSON; its shapes are numbered on from those of the panels before."""
+        for listed in self.history.values():
+            listed[1::2] = [n if n < 0 else n + offset for n in listed[1::2]]
+        return {
+            "title": self.title,
+            "width": round(self.width),
+            "height": round(self.height),
+            "keys": self.order,
+            "history": [self.history[key] for key in self.order],
+        }
 
 
 def _merge(order: list[str], keys: list[str], history: dict[str, list[int]]) -> None:
