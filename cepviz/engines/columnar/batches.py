@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 
 from cepviz.errors import StreamError
-from cepviz.events import Event, Schema, Stream, _Column
+from cepviz.events import Event, Schema, Stream
+from cepviz.events.columns import Column
 
 
 def as_batch(given: Any, schema: Schema) -> Stream:
@@ -73,7 +74,7 @@ def joined(first: Stream, second: Stream) -> Stream:
     )
 
 
-def _of(stream: Stream, name: str) -> _Column | None:
+def _of(stream: Stream, name: str) -> Column | None:
     return stream._columns.get(name)
 
 
@@ -83,7 +84,7 @@ def _ids(one: Any, other: Any) -> Any:
     return np.concatenate([one.astype(object), other.astype(object)])
 
 
-def _both(one: _Column | None, other: _Column | None, size: int, more: int) -> _Column:
+def _both(one: Column | None, other: Column | None, size: int, more: int) -> Column:
     """One column after the other; what only one of them has is missing in the other."""
     if one is None or _empty(one):
         assert other is not None or one is not None
@@ -101,30 +102,30 @@ def _both(one: _Column | None, other: _Column | None, size: int, more: int) -> _
         codes = [known.setdefault(text, len(known)) for text in other.values[:-1].tolist()]
         moved = np.array([*codes, -1], dtype="int32")[other.data]
         texts = np.array([*known, None], dtype=object)
-        return _Column(kind, np.concatenate([one.data, moved]), missing, texts)
+        return Column(kind, np.concatenate([one.data, moved]), missing, texts)
     if kind != "other" and one.data.dtype == other.data.dtype:
-        return _Column(kind, np.concatenate([one.data, other.data]), missing)
+        return Column(kind, np.concatenate([one.data, other.data]), missing)
     data = np.array([*one.tolist(), *other.tolist(), None], dtype=object)[:-1]
     if kind == "number":
         data[nulls] = 0
-    return _Column(kind, data, missing)
+    return Column(kind, data, missing)
 
 
-def _nulls(column: _Column) -> Any:
+def _nulls(column: Column) -> Any:
     return np.zeros(len(column.data), dtype=bool) if column.nulls is None else column.nulls
 
 
-def _empty(column: _Column) -> bool:
+def _empty(column: Column) -> bool:
     """Whether it holds no value at all, so that its kind says nothing."""
     return column.nulls is not None and bool(column.nulls.all())
 
 
-def _missing(like: _Column, size: int) -> _Column:
+def _missing(like: Column, size: int) -> Column:
     """A column of missing values of another's kind."""
     if like.values is not None:
         data = np.full(size, -1, dtype="int32")
-        return _Column(like.kind, data, np.ones(size, dtype=bool), like.values)
+        return Column(like.kind, data, np.ones(size, dtype=bool), like.values)
     data = np.zeros(size, dtype=like.data.dtype)
     if data.dtype == object:
         data[:] = None if like.kind != "number" else 0
-    return _Column(like.kind, data, np.ones(size, dtype=bool))
+    return Column(like.kind, data, np.ones(size, dtype=bool))

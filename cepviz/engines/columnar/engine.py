@@ -22,6 +22,7 @@ from cepviz.engines.columnar.forms import plain as plainly
 from cepviz.engines.columnar.kernel import Kernel, Only, Task
 from cepviz.engines.columnar.loops import Loops
 from cepviz.engines.columnar.matches import Counted, Found, Matches
+from cepviz.engines.columnar.measure import measured, window_width
 from cepviz.engines.columnar.runs import Runs
 from cepviz.engines.columnar.table import Array, Table
 from cepviz.errors import BudgetError, CepError, PlanError, StreamError, UnsupportedError
@@ -30,7 +31,8 @@ from cepviz.language import evaluate
 from cepviz.language.columns import FailedRows
 from cepviz.language.expressions import Expression
 from cepviz.language.pattern import ANY, STRICT, Branch, Pattern
-from cepviz.plans.plan import Order
+from cepviz.plans.greedy import greedy
+from cepviz.plans.plan import Order, follows
 
 #: How much the rows of all matches may take, in bytes, where nothing else is asked for.
 MEMORY = 256 * 2**20
@@ -56,7 +58,7 @@ class Columnar(Engine):
         **keywords: Any,
     ):
         super().__init__(*arguments, **keywords)
-        if self.plan is not None and not isinstance(self.plan, Order):
+        if self.plan is not None and not follows(self.plan, Order):
             raise PlanError(f"columnar follows an order, as in Order('b', 'a'), not {self.plan!r}")
         if not isinstance(memory, int) or memory < 1:
             raise CepError(f"memory is a number of bytes from 1, not {memory!r}")
@@ -303,13 +305,19 @@ class Columnar(Engine):
             chosen[name] = base.chosen(name, negation.variable.type, own)
         if self.pattern.strategy != ANY:
             return Runs(task, self.pattern.strategy, chosen)
-        return Loops(task, self.order(branch, chosen), chosen)
+        return Loops(task, self.order(task, chosen), chosen)
 
-    def order(self, branch: Branch, chosen: Mapping[str, Array]) -> tuple[str, ...]:
-        """The order of the loops: the plan's, or the variables with the fewest candidates first."""
+    def order(self, task: Task, chosen: Mapping[str, Array]) -> tuple[str, ...]:
+        """The order of the loops: the plan's, or the greedy planner's on statistics of the data."""
+        branch = task.branch
         if self.plan is not None:
             return tuple(self.plan.of(branch, self.pattern))
-        return tuple(sorted(branch.by_name, key=lambda name: len(chosen[name])))
+        if len(branch.variables) < 2:
+            return tuple(branch.by_name)
+        mine = {name: chosen[name] for name in branch.by_name}
+        width = window_width(task.table)
+        statistics = measured(branch, task.table, mine, task.conjuncts, width)
+        return tuple(greedy(self.pattern, statistics).plan.of(branch, self.pattern))
 
     def made(self, kernel: Kernel, source: str) -> tuple[Function, list[Any]]:
         """The function to call, plain or compiled, and its own arguments."""

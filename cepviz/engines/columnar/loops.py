@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from cepviz.engines.columnar.kernel import Kernel, Moment, Task
+from cepviz.engines.columnar.measure import effort, window_width
 from cepviz.engines.columnar.table import Array, Column, NotTyped
 from cepviz.language.columns import EXACT
 from cepviz.language.expressions import Attribute, Compare, Expression, element_wise
@@ -63,17 +64,8 @@ class Loops(Kernel):
         return len(self.places(self.order[0]))
 
     def effort(self) -> float:
-        """By the mean width of a window, as if events lay evenly and half of each scope counted."""
-        size = max(self.table.size, 1)
-        some = np.linspace(0, size - 1, min(size, 200)).astype("int64")
-        width = float(size)
-        if self.table.bounded:
-            width = float(np.mean(self.table.ahead(some) - self.table.back(some))) / 2
-        tried = reached = 1.0 * len(self.places(self.order[0]))
-        for name in self.order[1:]:
-            reached *= len(self.places(name)) * width / size / 2
-            tried += reached
-        return tried + sum(len(array) for array in self.arguments.values() if np.ndim(array)) / 10
+        counts = [len(self.places(name)) for name in self.order]
+        return effort(counts, window_width(self.table), self.table.size)
 
     def places(self, name: str) -> Array:
         return self.chosen_places[name]
