@@ -181,7 +181,10 @@ class Kernel:
         key = (self.space(name), attribute)
         if key not in self._columns:
             column = self.column(name, attribute)
-            self._columns[key] = (column, column.bounds, bool((column.values == 0).any()))
+            low, high = column.bounds
+            near = low <= 0 <= high  # always so for floats
+            zero = near and bool((column.values == 0).any())
+            self._columns[key] = (column, (low, high), zero)
         column, (low, high), zero = self._columns[key]
         source = self.argument(("column", *key), lambda: column.values)
         guards: tuple[str, ...] = ()
@@ -261,7 +264,8 @@ class Kernel:
     def decided(self, conjunct: Expression, name: str, places: Array) -> Array:
         """Where a condition on one event holds, at these places."""
         rows = self.table.row(places)
-        columns = {name: StreamColumns(self.table.stream, rows)}
+        everything = self.table.rows is None and len(rows) == len(self.table.stream)
+        columns = {name: StreamColumns(self.table.stream, None if everything else rows)}
         return mask(conjunct, columns, self.task.failed_rows(conjunct, name, rows))
 
     def chosen(self, name: str, type: str, conjuncts: Iterable[Expression]) -> Array:
@@ -582,6 +586,8 @@ def ranked(candidates: Array, places: Array, size: int) -> Array:
     """How many of some ascending places lie before each of others."""
     if len(places) * 16 < size or len(candidates) * 64 < size:
         return np.searchsorted(candidates, places)
-    table = np.zeros(size + 2, dtype="int64")
+    table = np.zeros(size + 2, dtype="int8")
     table[candidates + 1] = 1
-    return np.cumsum(table)[places]
+    before = np.cumsum(table, dtype="int64")
+    whole = len(places) == size + 2 and places[0] == 0
+    return before if whole else before[places]

@@ -17,7 +17,7 @@ from typing import Any
 
 import numpy as np
 
-from cepviz.engines.columnar.kernel import Kernel, Moment, Task
+from cepviz.engines.columnar.kernel import Kernel, Moment, Task, ranked
 from cepviz.engines.columnar.table import Array
 from cepviz.language.expressions import Attribute, Expression
 from cepviz.language.pattern import NEXT
@@ -31,6 +31,7 @@ class Runs(Kernel):
         self.jumps = strategy == NEXT
         self.chosen_places = dict(chosen)
         self.order = tuple(variable.name for variable in self.branch.variables)
+        self._merges: dict[int, Array] = {}
         # The first event of a run is judged beforehand, all at once.
         first = self.order[0]
         starts = self.chosen_places[first]
@@ -186,15 +187,18 @@ class Runs(Kernel):
 
     def _merged(self, level: int) -> Array:
         """The places that matter after a component: what may join its list or come next."""
-        names = [self.order[level]] if self.order[level] in self.kleene else []
-        names += self.order[level + 1 : level + 2]
-        return np.unique(np.concatenate([self.candidates(name) for name in names]))
+        if level not in self._merges:
+            names = [self.order[level]] if self.order[level] in self.kleene else []
+            names += self.order[level + 1 : level + 2]
+            fits = np.zeros(self.table.size, dtype=bool)
+            for name in names:
+                fits[self.candidates(name)] = True
+            self._merges[level] = np.flatnonzero(fits)
+        return self._merges[level]
 
     def _relevant(self, level: int) -> tuple[str, str]:
         def ranks() -> Array:
-            table = np.zeros(self.table.size + 2, dtype="int64")
-            table[self._merged(level) + 1] = 1
-            return np.cumsum(table)
+            return ranked(self._merged(level), np.arange(self.table.size + 2), self.table.size)
 
         name = self.order[level]
         return (

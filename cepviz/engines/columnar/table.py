@@ -223,6 +223,8 @@ def _ranks(stream: Stream, expressions: tuple[Expression, ...]) -> dict[str, int
 
 def _codes(stream: Stream, names: tuple[str, ...]) -> Array:
     """The partition of each row as a number from 0, -1 for none."""
+    if len(names) == 1:
+        return key_codes(stream, names[0])
     joined = np.zeros(len(stream), dtype="int64")
     for name in names:
         codes = key_codes(stream, name)
