@@ -6,6 +6,7 @@ from collections.abc import Iterable
 
 from cepviz.engines.adaptive import Adaptive
 from cepviz.engines.base import Engine
+from cepviz.engines.columnar import Columnar
 from cepviz.engines.eager import Eager
 from cepviz.engines.lazy_chain import LazyChain
 from cepviz.engines.lazy_tree import LazyTree
@@ -23,15 +24,22 @@ ENGINES: dict[str, type[Engine]] = {
     "lazy_tree": LazyTree,
     "zstream": ZStream,
     "adaptive": Adaptive,
+    "columnar": Columnar,
     "naive": Naive,
 }
 
 
 def refusal(
-    engine: type[Engine], pattern: Pattern, intervals: bool = False, options: Iterable[str] = ()
+    engine: type[Engine],
+    pattern: Pattern,
+    intervals: bool = False,
+    options: Iterable[str] = (),
+    watch: bool = False,
 ) -> str | None:
-    """Why an engine does not take a pattern, a stream with intervals or an option; None if it
-    takes them all."""
+    """Why an engine does not take a pattern, a stream with intervals, an option or somebody who
+    watches; None if it takes them all."""
+    if watch and engine.whole:
+        return "it works on whole columns and has no steps to show"
     for option in options:
         if option not in engine.options:
             known = f"; it has {one_of(engine.options)}" if engine.options else ""
@@ -42,10 +50,14 @@ def refusal(
 
 
 def engine_class(
-    name: str | None, pattern: Pattern, intervals: bool = False, options: Iterable[str] = ()
+    name: str | None,
+    pattern: Pattern,
+    intervals: bool = False,
+    options: Iterable[str] = (),
+    watch: bool = False,
 ) -> type[Engine]:
     """The engine of that name, or the fastest one that takes the pattern."""
-    wanted = (pattern, intervals, tuple(options))
+    wanted = (pattern, intervals, tuple(options), watch)
     takers = [known for known, engine in ENGINES.items() if refusal(engine, *wanted) is None]
     if name is not None and name not in ENGINES:
         raise CepError(
