@@ -468,3 +468,247 @@ def test_a_trace_names_initiators_detectors_and_the_rule() -> None:
         "compact keeps the initiator that ends last, a4." in said
     )
     assert "Match #3: initiator = a4, detector = b4, 5." in said
+
+
+# ---- windows on a sequence ----
+
+
+def numbered(stream: cep.Stream) -> list[tuple[int, cep.Event]]:
+    """The events a sequence of A and B reads, with their numbers from 1."""
+    read = [event for event in stream if event.type in "AB"]
+    return list(enumerate(read, 1))
+
+
+def precedes(first: cep.Event, second: cep.Event) -> bool:
+    if first.is_interval or second.is_interval:
+        return first.end < second.start
+    return first.position < second.position
+
+
+@many
+@given(streams(16), st.integers(1, 6), st.integers(1, 4))
+def test_a_count_window_holds_the_last_events(stream, reach, slide) -> None:
+    """It begins after a multiple of the slide, and ends with the present event. Referencing-keep
+    pairs a detector with all in it; rolling lets each initiator meet its successor in its block."""
+    events = numbered(stream)
+    pairs, blocks = [], []
+    for n, b in events:
+        front = max(0, -(-(n - reach) // slide) * slide)
+        block = (n - 1) // reach * reach
+        for m, a in events:
+            if (a.type, b.type) == ("A", "B") and precedes(a, b):
+                pairs += [f"{a.label} | {b.label}"] if m > front else []
+                taken = any(x.startswith(f"{a.label} ") for x in blocks)
+                blocks += [f"{a.label} | {b.label}"] if m > block and not taken else []
+    for strategy, wanted in (("KEEP", pairs), ("ROLLING", blocks)):
+        source = f"<A> SEQUENCE WINDOW {{COUNT {reach}, COUNT {slide}, {strategy}}} <B>"
+        assert sorted(found("CPL", source, stream)) == sorted(wanted)
+
+
+@many
+@given(streams(16), st.integers(1, 8))
+def test_a_temporal_window_is_shorter_than_its_range(stream, reach) -> None:
+    """With a slide of one unit it begins anywhere: every output lasts less than the range."""
+    source = f"<A> SEQUENCE WINDOW {{TEMPORAL {reach}, TEMPORAL 1, KEEP}} <B>"
+    wanted = [
+        f"{a.label} | {b.label}"
+        for a, b in itertools.permutations(stream, 2)
+        if (a.type, b.type) == ("A", "B") and precedes(a, b) and b.end - a.start < reach
+    ]
+    assert sorted(found("CPL", source, stream)) == sorted(wanted)
+
+
+def test_wipe_out_on_a_sequence_uses_an_event_once() -> None:
+    events = intervals("a1@1(x=1) a2@2(x=2) a3@3(x=3) a4@4(x=4)")
+    rising = "<A> SEQUENCE WINDOW {{COUNT 9, COUNT 1, {}}} RESTRICT {{$suf.x > $pre.x}} <A>"
+    assert found("CPC", rising.format("WIPEOUT"), events) == ["a1 | a2", "a3 | a4"]
+    assert found("CPC", rising.format("KEEP"), events) == ["a1 | a2", "a2 | a3", "a3 | a4"]
+    assert len(found("CPL", rising.format("KEEP"), events)) == 6
+
+
+def test_rigid_skips_what_is_older_than_the_slide() -> None:
+    events = intervals("a1@1 b1@2 a2@3 b2@4 a3@7 b3@8")
+    source = "<A> SEQUENCE WINDOW {TEMPORAL 20, TEMPORAL 5} <B>"
+    # After a1 b1 the window begins at 1 + 5: a2 and b2 are older than that.
+    assert found("CPC", source, events) == ["a1 | b1", "a3 | b3"]
+
+
+def test_a_window_on_a_sequence_bounds_what_is_kept() -> None:
+    rows = [{"type": "A", "time": n, "x": 0} for n in range(2000)]
+    events = cep.Stream.from_records(rows)
+    source = "<A> SEQUENCE{} RESTRICT {{$suf.x > 1}} <A>"
+    kept = cep.match(query("CPL", source.format(" WINDOW {COUNT 50, COUNT 10}")), events)
+    everything = cep.match(query("CPL", source.format("")), events)
+    assert kept.counters["peak_buffered"] <= 51
+    assert everything.counters["peak_buffered"] == 2000
+
+
+# ---- windows on a closure ----
+
+
+def test_a_chain_is_given_out_when_it_fills_its_window() -> None:
+    events = intervals("a1@1 b1@2 b2@3 b3@4 b4@9 c1@10")
+    chain = "<A> KLNCLOSE WINDOW {{{}}} <B>"
+    assert found("CPC", chain.format("COUNT 3, COUNT 3"), events) == ["a1 | b1 b2 b3"]
+    assert found("CPC", chain.format("COUNT 2, COUNT 1"), events) == [
+        "a1 | b1 b2",
+        "a1 | b1 b2 b3",
+        "a1 | b1 b2 b3 b4",
+    ]
+    assert found("CPC", chain.format("TEMPORAL 3, COUNT 1"), events) == ["a1 | b1 b2 b3"]
+    assert found("CPC", chain.format("TEMPORAL 4, COUNT 1"), events) == ["a1 | b1 b2 b3 b4"]
+    assert found("CPC", chain.format("TEMPORAL 2, TEMPORAL 4, KEEP"), events) == [
+        "a1 | b1 b2",
+        "a1 | b1 b2 b3 b4",
+    ]
+
+
+def test_a_terminator_drops_a_chain_that_does_not_fill_its_window() -> None:
+    events = intervals("a1@1 b1@2 c1@3 b2@4 b3@5 a2@6 b4@7 b5@8")
+    got = found("CPC", "<A> KLNCLOSE WINDOW {COUNT 2, COUNT 2} <B>, <C>", events)
+    assert got == ["a2 | b4 b5"]
+
+
+def test_the_range_of_a_window_may_depend_on_the_prefix() -> None:
+    """What is left of a day of 10, as in the paper's stock query."""
+    events = intervals("a1@3 b1@6 b2@9 b3@10 a2@18 b4@19 b5@20 b6@21")
+    source = "<A> KLNCLOSE WINDOW {TEMPORAL 10 - End($pre).end % 10, COUNT 1} <B>"
+    assert found("CPC", source, events) == ["a1 | b1 b2 b3", "a2 | b4 b5"]
+
+
+def test_rolling_starts_a_closure_anew() -> None:
+    events = intervals("a1@1 a2@2 b1@3 a3@4 b2@5 b3@6 b4@7")
+    chain = "<A> KLNCLOSE WINDOW {{COUNT 2, COUNT 2, {}}} <B>"
+    # At b2 the chains of a1 and a2 are full, and that of a3 has begun with it.
+    assert found("CPL", chain.format("ROLLING"), events) == ["a1 | b1 b2", "a2 | b1 b2"]
+    assert found("CPL", chain.format("KEEP"), events)[:3] == [
+        "a1 | b1 b2",
+        "a2 | b1 b2",
+        "a3 | b2 b3",
+    ]
+
+
+def test_coupled_windows() -> None:
+    """An inner window over the chain, an outer one over the initiators it gives."""
+    events = intervals("a1@1 b1@2 b2@3 a2@4 b3@5 b4@6 c1@7 a3@20 b5@21 b6@22 c2@40")
+    source = f"<{INNER}> SEQUENCE WINDOW {{TEMPORAL 10, TEMPORAL 1, KEEP}} <C>"
+    assert found("CPL", source, events) == ["a1 | b1 b2 | c1", "a2 | b3 b4 | c1"]
+
+
+# ---- windows behind FROM, partitions ----
+
+
+def test_a_temporal_window_behind_from_is_full_when_its_outputs_span_it() -> None:
+    events = intervals("a1@1 b1@2 a2@3 b2@4 a3@5 b3@6 a4@7 b4@8")
+    got = found("CPC", "<A> SEQUENCE <B>", events, "TEMPORAL 5, TEMPORAL 2, KEEP")
+    assert got == ["a1 a2 a3 | b1 b2 b3", "a2 a3 a4 | b2 b3 b4"]
+
+
+def test_windows_are_kept_apart_where_every_part_is_equal_in_an_attribute() -> None:
+    events = intervals("a1@1(k=1) a2@2(k=2) b1@3(k=2) b2@4(k=1) a3@5(k=2) b3@6(k=2)")
+    source = "<A> SEQUENCE RESTRICT {$suf.k = $pre.k} <B>"
+    got = found("CPC", source, events, "COUNT 2, COUNT 2")
+    assert got == ["a2 a3 | b1 b3"]  # both with k = 2; a1 b2 with k = 1 waits for another
+    assert found("CPC", source, events) == ["a2 | b1", "a1 | b2", "a3 | b3"]
+
+
+# ---- through the same doors as patterns ----
+
+
+def test_a_published_output_is_read_by_another_query() -> None:
+    rise = (
+        "CONTEXT CPC SELECT <x AS top, start AS began> "
+        "FROM <A> SEQUENCE RESTRICT {$suf.x > $pre.x} <A> PUBLISH <Rise>"
+    )
+    after = "CONTEXT CPC SELECT <top> FROM <Rise> SEQUENCE RESTRICT {$suf.x > $pre.top} <B>"
+    events = intervals("a1@1(x=1) a2@2(x=5) b1@3(x=4) b2@4(x=6)")
+    result = cep.match(cep.chain(rise, after), events)
+    assert [match.ids for match in result] == [{"initiator": "Rise#1", "detector": "b2"}]
+    origin = result.origin(result[0]["initiator"])
+    assert origin.ids == {"initiator": "a1", "detector": "a2"}
+    composite = origin.composite()
+    assert (composite.type, composite.start, composite.end, composite.top) == ("Rise", 1, 2, 5)
+    pattern = "PATTERN SEQ(Rise r, B b) WHERE b.x > r.top WITHIN 10"
+    assert [m.ids for m in cep.match(cep.chain(rise, pattern), events)] == [
+        {"r": "Rise#1", "b": "b2"}
+    ]
+    trace = cep.trace(cep.chain(rise, after), events)
+    inner, step = trace.open("Rise#1")
+    assert inner.steps[step].say() == "Match #1: initiator = a1, detector = a2, 1."
+    with pytest.raises(cep.PatternError, match="needs a PUBLISH"):
+        cep.chain("CONTEXT CPC SELECT <x> FROM <A>", "PATTERN SEQ(A a)")
+
+
+def test_a_result_of_a_query_has_frames_and_a_picture_in_words() -> None:
+    result = cep.match(query("TCL", "<A> SEQUENCE <B>"), intervals(FIGURE_2))
+    frame = result.to_frame()
+    assert list(frame.columns) == ["initiator", "between", "detector", "first", "last", "events"]
+    assert list(frame["between"]) == [[], [], ["a4"], []]
+    assert len(result.to_frame("events")) == 9
+    assert "<table>" in result._repr_mimebundle_()["text/html"]
+    assert result.engine == "contexts"
+    assert "contexts" in cep.engines()
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "message"),
+    [
+        ("PATTERN SEQ(A a) WITHIN 9", "contexts", "begin with CONTEXT"),
+        ("CONTEXT CPC SELECT <x> FROM <A>", "sase", "is run by 'contexts'"),
+    ],
+)
+def test_engines_say_which_queries_they_run(text: str, engine: str, message: str) -> None:
+    with pytest.raises(cep.UnsupportedError, match=message):
+        cep.match(text, intervals("a1@1"), engine=engine)
+
+
+@pytest.mark.parametrize(
+    ("source", "message"),
+    [
+        ("<A> SEQUENCE RESTRICT {$suf.y > 1} <B>", "no event has an attribute 'y'"),
+        ("<A> SEQUENCE WINDOW {COUNT N, 1} <B>", r"COUNT N has no value yet.*given\(N="),
+        ("<A> SEQUENCE RESTRICT {$suf.x > 'b'} <B>", "compares a number with a string"),
+        ("<A> SEQUENCE WINDOW {COUNT 3, COUNT 1, RIGID} <B>", "slides over time"),
+        ("<A> SEQUENCE WINDOW {TEMPORAL $pre.x, 1} <B>", r"speaks of \$pre.x"),
+        ("<A> KLNCLOSE WINDOW {COUNT 1, TEMPORAL $pre.x} <B>", r"speaks of \$pre.x"),
+    ],
+)
+def test_a_query_is_refused_before_an_event_is_read(source: str, message: str) -> None:
+    with pytest.raises(cep.PatternError, match=message):
+        cep.match(query("CPC", source), intervals("a1@1(x=1)"))
+
+
+def test_a_bare_number_needs_a_unit_where_times_are_dates() -> None:
+    import pandas as pd
+
+    frame = pd.DataFrame({"type": ["A"], "time": pd.to_datetime(["2024-01-01"]), "x": [1]})
+    with pytest.raises(cep.PatternError, match="TEMPORAL 5 needs a unit"):
+        cep.match(query("CPC", "<A> SEQUENCE WINDOW {TEMPORAL 5, 1} <B>"), frame)
+
+
+def test_a_budget_stops_a_query_and_keeps_what_was_found() -> None:
+    rows = [{"type": "A", "time": n, "x": 0} for n in range(100)]
+    with pytest.raises(cep.BudgetError) as caught:
+        cep.match(query("CPL", "<A> SEQUENCE <B>"), rows, budget={"runs": 10})
+    assert caught.value.limit == "runs"
+    with pytest.raises(cep.BudgetError) as caught:
+        cep.match(query("CPL", "<A> SEQUENCE <A>"), rows, budget={"matches": 10})
+    assert len(caught.value.result) == 10
+
+
+def test_a_condition_that_cannot_be_computed_is_kept() -> None:
+    source = "<A> SEQUENCE RESTRICT {1 / $suf.x > 0} <B>"
+    result = cep.match(query("CPC", source), intervals("a1@1(x=1) b1@2(x=0) b2@3(x=1)"))
+    assert [words(match) for match in result] == ["a1 | b2"]
+    assert "division by zero" in result.failures[0].reason
+
+
+def test_no_step_is_built_when_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
+    import cepviz.steps
+
+    def refuse(*arguments, **keywords):
+        raise AssertionError("a step was built")
+
+    for kind in cepviz.steps.KINDS.values():
+        monkeypatch.setattr(kind, "__init__", refuse)
+    assert len(found("CPC", f"<{INNER}> KLNCLOSE <B>", intervals(FIGURE_3), "COUNT 1, 1")) == 1

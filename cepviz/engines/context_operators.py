@@ -7,6 +7,7 @@ and, in a closure, the chain of detectors it has so far.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -21,6 +22,7 @@ from cepviz.engines.context_pieces import (
     is_point,
     positions_of,
 )
+from cepviz.errors import PatternError
 from cepviz.events import Event
 from cepviz.language.compile import predicate
 from cepviz.language.contexts import (
@@ -146,7 +148,7 @@ class Bop:
         self.cells: dict[Any, Cell] = {}
         self.context = engine.pattern.context
         if self.window is not None:
-            self.reach = self._constant(self.window.range)
+            self.reach = self._constant(self.window.range, isinstance(source, Closure))
             self.step = self._constant(self.window.slide)
 
     def _terminators(self, numbered: list[Operator]) -> Node | None:
@@ -188,10 +190,16 @@ class Bop:
                 found.append(sides[0].name)
         return found
 
-    def _constant(self, limit: Limit) -> Number | None:
-        """The amount of a limit; None where it depends on the parts."""
-        if any(isinstance(inner, Role) for inner in limit.amount.walk()):
-            return None
+    def _constant(self, limit: Limit, may_vary: bool = False) -> Number | None:
+        """The amount of a limit; None where it depends on the parts, if it may."""
+        for inner in limit.amount.walk():
+            if isinstance(inner, Role) and not may_vary:
+                raise PatternError(
+                    f"{limit} speaks of {inner}: only the range of a KLNCLOSE window may",
+                    place=inner.place,
+                )
+            if isinstance(inner, Role):
+                return None
         return value(limit.amount, {})  # type: ignore[no-any-return]
 
     # ---- one event ----
@@ -229,16 +237,25 @@ class Bop:
             fits = self.begin is None or self.begin(piece, None)
             if teller is not None:
                 fits = teller.tried_begin(self, piece, fits)
-            if fits and not (gone and gone & positions_of(piece)):
+            if not fits:
+                continue
+            if gone and gone & positions_of(piece):
+                if teller is not None:
+                    teller.lost((piece,), "slide", "wipe-out: an output used an event of it")
+            elif self.inside(cell, piece):
                 self.wait(cell, piece)
             elif teller is not None:
-                teller.lost((piece,), "slide", "wipe-out: an output used an event of it")
+                teller.lost((piece,), "window", f"it is outside of {self.window}")
         if teller is not None:
             teller.lost((*detectors, *ends), "successor", "it is nobody's successor")
         return out
 
     def advance(self, cell: Cell, event: Event) -> None:
         """Moves the front of a window over initiators."""
+
+    def inside(self, cell: Cell, piece: Event) -> bool:
+        """Whether an initiator is in the window when it arrives."""
+        return True
 
     def end(self, cell: Cell, ends: Sequence[Event], out: list[Composite]) -> None:
         """Lets terminators end chains."""
@@ -362,24 +379,30 @@ class Pair(Bop):
         if window is None:
             return
         assert self.reach is not None
-        counted = window.range.kind == "COUNT"
-        now: Number = cell.count if counted else event.end
-        if cell.front is None:
-            cell.front = 0 if counted else event.start
-        # COUNT holds the numbers from front + 1 to front + range, TEMPORAL the times from front on
-        # that are less than front + range (SEMANTICS section 2).
-        over = now - cell.front - self.reach
-        if over < 0 or (over == 0 and counted):
+        # The front is a multiple of the slide, the first that leaves the present event inside. COUNT
+        # holds the range numbers after it; TEMPORAL holds times from it on, and an output lasts
+        # less than the range (SEMANTICS section 2).
+        counted, step = window.range.kind == "COUNT", self._stride()
+        if counted:
+            front: Number = max(0, -(-(cell.count - self.reach) // step) * step)
+        else:
+            front = ((event.end - self.reach) // step + 1) * step
+        if front == cell.front:
             return
-        step = self._stride()
-        cell.front += -(-over // step) * step if counted else (over // step + 1) * step
-        front = cell.front
+        cell.front = front
         if not cell.waiting:
             return
         if not counted:
             self.drop(cell, lambda i: i.pre.start < front, "window", event)
         elif cell.waiting[0].number <= front:  # they wait in order of their numbers
             self.drop(cell, lambda i: i.number <= front, "window", event)
+
+    def inside(self, cell: Cell, piece: Event) -> bool:
+        if cell.front is None or self.window is None:
+            return True
+        if self.window.range.kind == "COUNT":
+            return cell.count > cell.front
+        return piece.start >= cell.front
 
     def _stride(self) -> Number:
         """How far the front moves at a time: as little as it can, where range and slide differ in
@@ -452,7 +475,7 @@ class Chain(Bop):
             if reach is None:
                 held = {"$pre": piece, "$cur": piece, **ends_of("$pre", piece)}
                 reach = value(self.window.range.amount, held)
-            instance.full = reach  # type: ignore[assignment]
+            instance.full = math.inf if reach is None else reach  # a missing range is never filled
         return instance
 
     def end(self, cell: Cell, ends: Sequence[Event], out: list[Composite]) -> None:
@@ -552,7 +575,7 @@ class Chain(Bop):
         assert self.step is not None
         instance.kind = self.window.slide.kind
         size = len(instance.chain) if instance.kind == "COUNT" else piece.end - instance.pre.end
-        instance.full = size + self.step  # type: ignore[assignment]
+        instance.full = size + self.step
 
 
 Node = Leaf | Filtered | Pair | Chain

@@ -84,9 +84,10 @@ class Instance:
         self.chain: list[Event] = []
         self.between: tuple[Instance, ...] = ()
         self.outputs = 0
-        self.code: tuple[int, ...] = getattr(pre, "code", ())
+        self.code: tuple[int, ...] = pre.code if isinstance(pre, Composite) else ()
         #: When it next gives out: at so many detectors (COUNT), or so long after its initiator.
-        self.kind, self.full = "COUNT", 1
+        self.kind = "COUNT"
+        self.full: Number = 1
         self.places: list[tuple[str, str]] = []
         self.run = ""
 
