@@ -30,6 +30,8 @@ class Result(Sequence[Match]):
         self.counters: dict[str, int] = engine.counters.as_dict()
         self.failures: list[Failure] = engine.failures
         self.seconds = seconds
+        #: Why it ended before the stream did; empty where no budget ended it.
+        self.stopped = ""
         #: In a chain of queries, the result of the query before: the origin of composite events.
         self.inner: Result | None = None
 
@@ -180,7 +182,7 @@ def as_stream(stream: Any) -> Stream:
     return Stream.from_records(stream)
 
 
-def _warn(pattern: Pattern, stream: Stream) -> None:
+def warn(pattern: Pattern, stream: Stream) -> None:
     said = pattern.warnings()
     for variable in pattern.variables.values():
         if variable.type not in stream.schema.types:
@@ -200,7 +202,8 @@ def _watched(stream: Stream, progress: bool | None) -> Any:
     return tqdm(stream, total=len(stream), unit=" events", delay=2, leave=False, disable=off)
 
 
-def _run(engine: Engine, stream: Stream, progress: bool | None) -> Result:
+def run(engine: Engine, stream: Stream, progress: bool | None = None) -> Result:
+    """Feeds a stream to an engine; when the budget is reached, the error has the result so far."""
     matches: list[Match] = []
     started = time.perf_counter()
     stopped: BudgetError | None = None
@@ -215,6 +218,7 @@ def _run(engine: Engine, stream: Stream, progress: bool | None) -> Result:
         stopped = error
     result = Result(engine.collected(matches), engine, stream, time.perf_counter() - started)
     if stopped is not None:
+        result.stopped = str(stopped)
         stopped.result = result
         raise stopped
     return result
@@ -225,7 +229,7 @@ def _composite_id(pattern: Pattern, number: int) -> str:
     return f"{pattern.returns.type}#{number}"
 
 
-def _with_composites(result: Result) -> Stream:
+def with_composites(result: Result) -> Stream:
     """The stream of a result with its matches as events in it, each where it ends."""
     composites = []
     for number, found in enumerate(result, 1):
@@ -314,7 +318,7 @@ def _stages(
     queries: Sequence[Any] = pattern.queries if isinstance(pattern, Chain) else (as_query(pattern),)
     for query in queries:
         if inner is not None:
-            stream = _with_composites(inner)
+            stream = with_composites(inner)
         intervals = bool((stream.starts != stream.ends).any())
         chosen = engine_class(engine, query, intervals, options)
         chosen_plan = chosen.planned(query, stream.counts()) if plan is None else plan
@@ -330,9 +334,9 @@ def _stages(
             **options,
         )
         recorded.graph = made.graph
-        _warn(query, stream)
+        warn(query, stream)
         try:
-            result = _run(made, stream, progress)
+            result = run(made, stream, progress)
         except BudgetError as error:
             if not watch:
                 raise

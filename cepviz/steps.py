@@ -44,6 +44,11 @@ def short(value: Any) -> str:
     return f"{text[: LONGEST_VALUE // 2]}…{text[-LONGEST_VALUE // 4 :]}"
 
 
+def estimate(value: Any) -> str:
+    """An estimate as a sentence shows it: with four digits, which is more than it is worth."""
+    return format(value, ".4g") if isinstance(value, float) else short(value)
+
+
 @dataclass(frozen=True, slots=True)
 class Tested:
     """A condition with the values it saw: `said` is it with values, `truth` None is unknown."""
@@ -345,7 +350,7 @@ class Stats(Step):
     values: Mapping[str, float]
 
     def say(self) -> str:
-        told = ", ".join(f"{name} {short(value)}" for name, value in self.values.items())
+        told = ", ".join(f"{name} {estimate(value)}" for name, value in self.values.items())
         return f"Estimates: {told}."
 
 
@@ -363,8 +368,8 @@ class Check(Step):
 
     def say(self) -> str:
         sides = (
-            f"{self.left} {short(plain(self.left_value))} < "
-            f"{self.right} {short(plain(self.right_value))}"
+            f"{self.left} {estimate(plain(self.left_value))} < "
+            f"{self.right} {estimate(plain(self.right_value))}"
         )
         if self.holds:
             return f"Invariant {self.invariant} holds: {sides}."
@@ -373,12 +378,13 @@ class Check(Step):
 
 @dataclass(frozen=True, slots=True)
 class Replan(Step):
-    """A plan is replaced by another."""
+    """A plan is replaced by another; `label` begins the names of its runs and states."""
 
     kind: ClassVar[str] = "replan"
     before: str
     after: str
     because: str
+    label: str = ""
 
     def say(self) -> str:
         if self.before == self.after:

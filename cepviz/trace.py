@@ -279,6 +279,7 @@ class Trace:
         self._graph = graph
         self._final = frozenset(state.name for state in graph.states if state.kind == "final")
         self._live = _Live()
+        self._seen: tuple[Snapshot, _Live] | None = None  # where `at` was last
         self._marks, self._checkpoints = [0], [_Live()]  # a checkpoint's number of steps; it
         self._due = SPACING
         self._places = {kind: array("Q") for kind in KINDS}  # the indices of each kind's steps
@@ -306,14 +307,20 @@ class Trace:
     def at(self, index: int) -> Snapshot:
         """How things stood after a step; -1 is the last."""
         index = self._index(index)
+        if self._seen is not None and self._seen[0].index == index:
+            return self._seen[0]
         mark = bisect_right(self._marks, index + 1) - 1
-        live = self._checkpoints[mark].copy()
-        for place in range(self._marks[mark], index + 1):
+        start, known = self._marks[mark], self._checkpoints[mark]
+        if self._seen is not None and start <= self._seen[0].index < index:
+            # Whoever steps on is a step or two away, and need not go back to a checkpoint.
+            start, known = self._seen[0].index + 1, self._seen[1]
+        live = known.copy()
+        for place in range(start, index + 1):
             live.apply(place, self.steps[place], self._final)
         counts = {kind: bisect_right(places, index) for kind, places in self._places.items()}
         replan = self._last(index, "replan")
         found = counts["match"]
-        return Snapshot(
+        snapshot = Snapshot(
             index=index,
             step=self.steps[index],
             event=self.event_of(index),
@@ -332,6 +339,8 @@ class Trace:
             invariants=live.invariants,
             stats=live.stats,
         )
+        self._seen = (snapshot, live)
+        return snapshot
 
     def event_of(self, index: int) -> str:
         """The label of the event being processed at a step; empty before the first."""
@@ -504,10 +513,13 @@ class Trace:
             part.unlink(missing_ok=True)
         return path
 
-    def to_html(self, path: str | os.PathLike[str]) -> Path:
-        """Saves the trace as one page that plays it, without network, kernel or Python."""
+    def to_html(self, path: str | os.PathLike[str], *, progress: bool | None = None) -> Path:
+        """Saves the trace as one page that plays it, without network, kernel or Python.
+
+        `progress` shows a bar while it is made: on a terminal after two seconds, if not given.
+        """
         # Views stand above the trace, so they are looked up by name, when they are asked for.
-        page: str = importlib.import_module("cepviz.views.replay").replay(self)
+        page: str = importlib.import_module("cepviz.views.replay").replay(self, progress=progress)
         path = Path(path)
         part = path.with_name(f".{path.name}.{secrets.token_hex(4)}.part")
         try:

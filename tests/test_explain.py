@@ -254,6 +254,73 @@ def test_a_late_event_is_found_in_stream_late():
     assert said.is_match is False and said.fix is None
 
 
+def test_a_late_event_that_shares_its_number_is_told_by_itself():
+    rows = [{"type": t, "time": at} for t, at in [("A", 0), ("B", 9), ("B", 2), ("B", 10)]]
+    events = cep.Stream.from_records(rows, lateness=3)
+    assert events.late[0].id == events[2].id == 2, "rows are counted twice"
+    said = why_not("PATTERN SEQ(A a, B b) WITHIN 20", events, a=0, b=events.late[0])
+    assert [blocker.kind for blocker in said.blockers] == ["lateness"]
+    assert why_not("PATTERN SEQ(A a, B b) WITHIN 20", events, a=0, b=events[2]).is_match
+
+
+def test_a_result_that_a_budget_ended_says_so():
+    events, query = stream("a1 b1 b2 b3"), "PATTERN SEQ(A a, B b) WITHIN 9"
+    with pytest.raises(cep.BudgetError) as stopped:
+        cep.match(query, events, budget={"matches": 1})
+    said = why_not(stopped.value, a="a1", b="b3")
+    assert said.is_match and [blocker.kind for blocker in said.blockers] == ["budget"]
+    assert repr(said).splitlines()[0] == (
+        "It is a match, but it is not in the result, for 1 reason: a = a1, b = b3."
+    )
+    assert "stopped at b1: 1 matches" in said.blockers[0].text
+    assert not why_not(stopped.value.result, a="a1", b="b1").blockers
+    assert not why_not(cep.match(query, events), a="a1", b="b3").blockers
+    with pytest.raises(cep.CepError, match="needs a stream"):
+        why_not(query, a="a1")
+
+
+CHAIN = cep.chain(
+    "PATTERN SEQ(A a, A b) WHERE a.x < b.x WITHIN 5 RETURN Rise(top = b.x)",
+    "PATTERN SEQ(Rise r, B c) WHERE c.x > r.top WITHIN 9",
+)
+
+
+def test_a_chain_is_judged_by_the_query_that_has_the_variables():
+    events = stream("a1(x=1) a2(x=2) b1(x=1) b2(x=3)")
+    said = why_not(CHAIN, events, r="Rise#1", c="b1")
+    assert [blocker.kind for blocker in said.blockers] == ["predicate"]
+    assert repr(said).startswith("Query 2 of 2 of the chain.\nNot a match: 1 reason.")
+    assert why_not(CHAIN, events, r="Rise#1", c="b2").is_match
+    first = why_not(CHAIN, events, a="a2", b="a1")
+    assert first.note == "Query 1 of 2 of the chain." and first.blockers[0].kind == "order"
+    with pytest.raises(cep.CepError, match="no query of the chain has a and r: query 1 has a or b"):
+        why_not(CHAIN, events, a="a1", r="Rise#1")
+
+
+def test_the_funnel_of_a_chain_is_that_of_the_query_that_finds_nothing():
+    said = why_not(CHAIN, stream("a1(x=2) a2(x=1) b1(x=1)"))
+    assert said.verdict.startswith("Query 1 of 2 of the chain. No match in 3 events")
+    assert "Query 2 of 2" in why_not(CHAIN, stream("a1(x=1) a2(x=2) b1(x=1)")).verdict
+
+
+@pytest.mark.parametrize(
+    ("pattern", "events", "nearest"),
+    [
+        # More elements mend a condition on all of them ...
+        ("SEQ(A a, B+ b[], C c) WHERE sum(b[].x) > 5 and c.x > 3", "b1 b2 b3", "b1 b2 b3"),
+        ("SEQ(A a, B+ b[], C c) WHERE count(b[]) >= 2 and c.x > 3", "b1 b2 b3", "b1 b2"),
+        # ... and what the strategy had to take; but no more than needed.
+        ("SEQ(A a, B+ b[], C c) WHERE skip_till_next_match { c.x > 3 }", "b1 b2 b3", "b1 b2 b3"),
+        ("SEQ(A a, B+ b[], C c) WHERE c.x > 3", "b1 b2 b3", "b1"),
+    ],
+)
+def test_an_open_list_gets_the_elements_it_needs(pattern, events, nearest):
+    given = stream("a1(x=0) b1(x=1) b2(x=2) b3(x=3) c1(x=0)")
+    said = why_not(f"PATTERN {pattern} WITHIN 99", given, a="a1", c="c1")
+    assert [event.label for event in said.bindings["b"]] == nearest.split()
+    assert [blocker.conjunct and str(blocker.conjunct) for blocker in said.blockers] == ["c.x > 3"]
+
+
 def test_a_search_that_is_too_long_is_not_decided(monkeypatch):
     monkeypatch.setattr("cepviz.explain.closest.MOST_TRIED", 10)
     events = " ".join(f"a{n}(x=0)" for n in range(8)) + " b1(x=1)"
@@ -324,7 +391,8 @@ def test_the_closest_completion_has_the_fewest_blockers():
         "Nearest: a = a1, b = b2; 1 reason.\n"
         "1  predicate  b.x > a.x: 1 > 5 is false, short by 4.\n"
         "Closest: b.x >= a.x - 4 would match (checked).\n"
-        "     or: without b.x > a.x (checked)."
+        "     or: without b.x > a.x (checked).\n"
+        "Show: [.timeline()] [.trace[9], where run 1 was refused b2]"
     )
 
 

@@ -408,6 +408,18 @@ def test_a_seek_replays_few_steps_and_checkpoints_stay_small(live: int) -> None:
     assert [run for run in trace.at(-1).runs] == list(trace._live.runs)
 
 
+def test_stepping_on_and_jumping_about_show_the_same() -> None:
+    steps = list(busy(2000, 40))
+    fresh = {i: record(steps).at(i) for i in range(0, len(steps), 97)}
+    trace = record(steps)
+    kept = {i: trace.at(i) for i in range(len(steps))}  # each from the one before
+    for i, snapshot in fresh.items():
+        assert kept[i] == snapshot
+    order = list(fresh)
+    random.Random(1).shuffle(order)
+    assert all(trace.at(i) == fresh[i] for i in order)
+
+
 # Files
 
 

@@ -656,3 +656,41 @@ def test_names_that_differ_late_stay_apart():
     assert (
         len([key for key in scene.shapes if key.startswith("state:") and key.count(":") == 1]) == 4
     )
+
+
+# ---- merged runs ----
+
+
+def bright(scene):
+    """The cells and the number of pointers that are not dim."""
+    cells = [k.split(":")[2] for k, s in scene.shapes.items() if re.fullmatch(r"cell:\d+:\w+", k)
+             and "dim" not in s.classes]  # fmt: skip
+    pointers = [k for k, s in scene.shapes.items() if re.fullmatch(r"pointer:\d+:\w+:\d+", k)
+                and "path" in s.classes.split()]  # fmt: skip
+    return sorted(cells), len(pointers)
+
+
+@pytest.fixture(scope="module")
+def merged():
+    """Run 2 merges into run 1 at b1, run 3 at b2; run 1 then finds three matches at c1."""
+    query = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match WITHIN 20"
+    events = stream("a1 a2 b1 a3 b2 c1")
+    return cep.trace(query, events, engine="sase", algorithm="merging")
+
+
+def test_a_run_carries_those_that_merged_into_it(merged):
+    before = first(merged, "merge", run="2") - 1
+    assert bright(buffer(merged, before, run="1")) == (["a1", "b1"], 2)
+    after = first(merged, "merge", run="3")
+    assert bright(buffer(merged, after, run="1")) == (["a1", "a2", "a3", "b1", "b2"], 6)
+
+
+def test_a_merged_run_goes_on_in_the_other(merged):
+    last = first(merged, "match", number=1) - 1
+    assert bright(buffer(merged, last, run="2")) == (["a2", "b1", "c1"], 3)
+    assert bright(buffer(merged, last, run="3"))[0] == ["a3", "b2", "c1"]
+
+
+def test_a_match_of_a_merged_run_shows_its_own_events(merged):
+    found = [bright(buffer(merged, place))[0] for place, _ in merged.matches]
+    assert found == [["a1", "b1", "c1"], ["a2", "b1", "c1"], ["a3", "b2", "c1"]]

@@ -7,12 +7,14 @@ from literal import stream
 
 import cepviz as cep
 from cepviz.engines.registry import ENGINES
+from cepviz.explain import why, why_not
 from cepviz.steps import Check, Replan
 from cepviz.trace import Trace
 from cepviz.views.automaton import automaton
 from cepviz.views.buffer import buffer
 from cepviz.views.invariants import invariants
 from cepviz.views.metrics import metrics
+from cepviz.views.pattern import pattern
 from cepviz.views.plan import plan
 from cepviz.views.runs import runs
 from cepviz.views.timeline import timeline
@@ -31,6 +33,11 @@ def scenes():
             yield f"{engine} {view.__name__}", view(trace, index)
         if trace.plan:
             yield f"{engine} plan", plan(trace)
+            expected = dict.fromkeys(("a", "b", "c", "(a b)", "((a b) c)"), 3.0)
+            yield f"{engine} plan, expected", plan(trace, expected=expected)
+    yield "pattern", pattern("PATTERN SEQ(AND(A a, B+ b[]), ~(D d), OR(C c, D e)) WITHIN 9")
+    yield "why", why(cep.match(PATTERN, stream(EVENTS))[0]).picture()
+    yield "why not", why_not(PATTERN, stream(EVENTS), a="a2", b="b1", c="c1").picture()
     broken = Trace()
     broken(Check("1", "rate(C)", "rate(B)", 10.0, 15.0, True))
     broken(Replan("C, B, A", "C, A, B", "invariant 2 broke"))

@@ -16,11 +16,13 @@ import cepviz as cep
 from cepviz.engines.registry import ENGINES
 from cepviz.steps import Arrive, Check, Drop, Matched, Move, Replan, Spawn
 from cepviz.trace import Trace
+from cepviz.views.axis import nice_times
 from cepviz.views.invariants import invariants, invariants_text
 from cepviz.views.metrics import measures, metrics, metrics_text
-from cepviz.views.plan import as_plan, plan, plan_text
+from cepviz.views.plan import plan, plan_text
+from cepviz.views.plan_numbers import as_plan
 from cepviz.views.runs import lives, runs, runs_text
-from cepviz.views.timeline import nice_times, timeline, timeline_text
+from cepviz.views.timeline import timeline, timeline_text
 
 pytestmark = pytest.mark.filterwarnings("ignore::cepviz.CepWarning")
 
@@ -293,7 +295,10 @@ def test_an_order_is_a_chain_with_what_was_tried_and_passed(lazy):
     assert [said[f"node:{name}:name"] for name in "cab"] == ["1. c: C", "2. a: A", "3. b: B"]
     assert [said[f"node:c:{n}"] for n in range(3)] == ["2 events", "2 of 2 passed", "2 runs out"]
     assert said["node:b:1"] == "4 of 6 passed" and said["node:b:share"] == "67%"
-    assert said["node:a:3"] == "6 expected (×0.5)"
+    assert (said["node:a:expected:number"], said["node:a:actual:number"]) == ("6", "3")
+    assert said["node:a:off"] == "2 times fewer"
+    assert "6 expected (×0.5)" in scene.shapes["node:a"].title
+    assert "node:b:expected" not in scene.shapes, "nothing is expected of it"
     assert said["flow:a:b:text"] == "3"
     start = plan(lazy, 0)
     assert texts(start)["node:c:0"] == "0 events"
@@ -308,6 +313,33 @@ def test_a_tree_has_its_leaves_at_the_bottom():
     assert texts(scene)["node:(b c):0"] == "1 of 2 passed"
     assert texts(scene)["flow:c:(b c):text"] == "2"
     assert plan_text(trace).splitlines()[1] == "join (a (b c))  (1 of 1 passed; 1 run out)"
+
+
+def test_expected_and_actual_are_bars_on_one_scale(lazy):
+    scene = plan(lazy, expected={"c": 2.0, "a": 3.0, "b": 900.0})
+    said = texts(scene)
+    wide = {
+        (name, word): scene.shapes[f"node:{name}:{word}:bar"].attributes["width"]
+        for name in "cab" for word in ("expected", "actual")
+    }  # fmt: skip
+    assert wide["c", "expected"] == wide["c", "actual"] < wide["a", "actual"]
+    assert wide["b", "expected"] == max(wide.values()) > 4 * wide["b", "actual"]
+    assert said["node:c:off"] == "as expected" and "node:c:far" not in scene.shapes
+    assert said["node:b:off"] == "225 times fewer"
+    assert scene.shapes["node:b:far"].classes == "cross", "not by colour alone"
+    classes = {scene.shapes[f"node:c:{word}:bar"].classes for word in ("expected", "actual")}
+    assert classes == {"other-side", "watched"}, "hollow and filled"
+
+
+def test_a_leaf_of_a_tree_has_what_it_kept_beside_what_was_expected():
+    events = stream("a1(x=1) b1(x=2) c1(x=3) c2(x=0)")
+    trace = cep.trace(ABC, events, "zstream", cep.Tree(("a", ("b", "c"))))
+    said = texts(plan(trace, expected={"c": 4.0, "(b c)": 0.25}))
+    assert (said["node:c:expected:number"], said["node:c:actual:number"]) == ("4", "2")
+    assert (said["node:(b c):expected:number"], said["node:(b c):off"]) == ("0.25", "4 times more")
+    assert plan_text(trace, expected={"c": 4.0}).splitlines()[-1] == (
+        "    c: C  (2 events; 2 kept, 100%; 4 expected (×0.5))"
+    )
 
 
 def test_a_plan_alone_is_drawn_with_given_counts():

@@ -17,6 +17,7 @@ element.
 from __future__ import annotations
 
 import heapq
+import math
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator
 from typing import Any
@@ -182,7 +183,8 @@ class Machine:
             (frozenset(map(self.names.index, needed)), absence)
             for needed, absence in self.engine.output.early(self.branch)
         ]
-        self.engine.live += 1
+        self.engine.counters.runs += 1
+        self.engine.alive(1, None)
         self.wait(self.root)
 
     # ---- events ----
@@ -219,13 +221,18 @@ class Machine:
                     detail = f"its first event {first.label} left the window"
                     engine.emit(Drop(instance.name, "window", event.label, detail))
                 self.leave(instance)
+        self.prune(edge, event)
+
+    def prune(self, edge: int | float, event: Event, why: str = "") -> None:
+        """Takes events up to an edge out of the input buffers."""
+        engine = self.engine
         for index, buffer in enumerate(self.buffers):
             gone = buffer.prune(edge)
             if gone:
                 engine.hold(-len(gone), event)
                 if engine.emit is not None:
                     labels = tuple(old.label for old in gone)
-                    why = f"the window has passed at {event.label}"
+                    why = why or f"the window has passed at {event.label}"
                     engine.emit(Prune(self.prefix + self.names[index], labels, why))
 
     # ---- instances ----
@@ -285,6 +292,8 @@ class Machine:
     def hand_out(self, instance: Instance, index: int, low: int, high: int, event: Event) -> None:
         engine = self.engine
         buffer = self.buffers[index]
+        if engine.border is not None and len(instance.order) == len(self.names) - 1:
+            high = self.up_to_border(instance, index, low, high)
         start = self.fresh(instance, index, low, high)
         tests = self.edge(instance.order, index)
         if engine.emit is not None:
@@ -368,6 +377,8 @@ class Machine:
         end = last.position if by_count else last.end
         copy.low = start if instance.low is None else min(instance.low, start)
         copy.high = end if instance.high is None else max(instance.high, end)
+        if engine.border is not None and not self.begins_before(copy, engine.border):
+            return
         self.created += 1
         engine.counters.runs += 1
         if engine.emit is not None:
@@ -387,6 +398,30 @@ class Machine:
         self.wait(copy)
         self.go_on(copy, event)
 
+    def begins_before(self, instance: Instance, border: int) -> bool:
+        """Whether a match of the instance can have an event before a border: it holds one, or one
+        is in the scope of a variable that it lacks."""
+        if any(held.position < border for held in _events(instance.values)):
+            return True
+        for index, bound in enumerate(instance.values):
+            if bound is None:
+                low, high = self.scope(instance, index)
+                if self.names[index] not in self.kleene:
+                    low = self.fresh(instance, index, low, high)
+                if low < high and self.buffers[index].positions[low] < border:
+                    return True
+        return False
+
+    def up_to_border(self, instance: Instance, index: int, low: int, high: int) -> int:
+        """The end of the last variable's scope, where only an event before the border can make
+        the match begin there. A list may end behind it."""
+        border = self.engine.border
+        if border is None or self.names[index] in self.kleene:
+            return high
+        if any(held.position < border for held in _events(instance.values)):
+            return high
+        return max(low, bisect_left(self.buffers[index].positions, border, low, high))
+
     def wait(self, instance: Instance) -> None:
         """The instance waits for events of every variable that may still come."""
         for index in self.engine.awaits(self, instance):
@@ -405,7 +440,7 @@ class Machine:
         if not instance.alive:
             return
         instance.alive = False
-        self.engine.live -= 1
+        self.engine.alive(-1, None)
         for waiting in self.waiting:
             waiting.pop(id(instance), None)
         self.engine.left(self, instance)
@@ -534,7 +569,6 @@ class Lazy(BranchEngine):
         self.prepare()
         for machine in self.machines:
             machine.settle()
-        self.counters.runs = self.counters.peak_runs = self.live
 
     def prepare(self) -> None:
         """What an engine sets up before its automata start."""
@@ -560,6 +594,16 @@ class Lazy(BranchEngine):
     def process(self, event: Event, mark: int | float) -> None:
         for machine in self.machines:
             machine.read(event, mark)
+
+    def close(self, event: Event, why: str) -> None:
+        for machine in self.machines:
+            machine.prune(math.inf, event, why)
+            for instance in {
+                id(i): i for waits in machine.waiting for i in waits.values()
+            }.values():
+                if self.emit is not None:
+                    self.emit(Drop(instance.name, "replan", event.label, why))
+                machine.leave(instance)
 
 
 def take_edges(machine: Machine, order: tuple[int, ...], index: int) -> Edge:

@@ -8,7 +8,9 @@ from typing import Any
 from cepviz.engines.lazy import Instance, Lazy, Machine, loops, take_edges
 from cepviz.errors import PlanError
 from cepviz.language.pattern import Pattern
-from cepviz.plans.plan import Order, by_rate
+from cepviz.plans.by_rate import by_rate
+from cepviz.plans.plan import Order, Plan, follows
+from cepviz.plans.statistics import Statistics
 from cepviz.steps import Graph, State
 
 
@@ -18,14 +20,14 @@ class LazyChain(Lazy):
     name = "lazy_chain"
 
     @classmethod
-    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Order:
-        return by_rate(pattern, counts)
+    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Plan:
+        return by_rate(pattern, Statistics(counts)).plan
 
     def prepare(self) -> None:
         plan: Any = self.plan
         if plan is None:  # the order of the text: as eager as it gets
             plan = Order(*(v.name for v in self.pattern.variables.values() if not v.negated))
-        elif not isinstance(plan, Order):
+        elif not follows(plan, Order):
             raise PlanError(f"lazy_chain follows an order, as in Order('b', 'a'), not {plan!r}")
         self.plan = plan
         self.chains = {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from cepviz.engines.adaptive import Adaptive
 from cepviz.engines.base import Engine
 from cepviz.engines.contexts import Contexts
 from cepviz.engines.eager import Eager
@@ -23,6 +24,7 @@ ENGINES: dict[str, type[Engine]] = {
     "lazy_chain": LazyChain,
     "lazy_tree": LazyTree,
     "zstream": ZStream,
+    "adaptive": Adaptive,
     "naive": Naive,
 }
 

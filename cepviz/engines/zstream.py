@@ -9,6 +9,8 @@ hash. A new entry joins with all that the other side holds already, so every pai
 from __future__ import annotations
 
 import heapq
+import itertools
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -25,7 +27,9 @@ from cepviz.language.expressions import (
     element_wise,
 )
 from cepviz.language.pattern import ANY, Branch, Pattern
-from cepviz.plans.plan import Tree, by_rate
+from cepviz.plans.by_rate import by_rate
+from cepviz.plans.plan import Order, Plan, Tree, follows
+from cepviz.plans.statistics import Statistics
 from cepviz.steps import Drop, Edge, Graph, Move, Prune, Put, State, Test
 
 Values = tuple[Any, ...]
@@ -49,10 +53,11 @@ class Entry:
 class Node:
     """A leaf or a join, with the buffer of what it holds."""
 
-    def __init__(self, evaluation: Evaluation, variables: frozenset[int], label: str):
+    def __init__(self, evaluation: Evaluation, variables: frozenset[int], text: str):
         self.evaluation = evaluation
         self.variables = variables
-        self.label = label
+        self.text = text
+        self.label = evaluation.prefix + text
         self.parent: Join | None = None
         self.entries: dict[int, Entry] = {}
         self.expiry: list[tuple[Any, int, Entry]] = []
@@ -80,7 +85,7 @@ class Node:
                 engine.emit(Put(self.label, entry.name))
             self.parent.join(self, entry, event)
 
-    def expire(self, edge: Any, event: Event) -> None:
+    def expire(self, edge: Any, event: Event, why: str = "") -> None:
         gone = []
         while self.expiry and self.expiry[0][0] <= edge:
             _, number, entry = heapq.heappop(self.expiry)
@@ -96,10 +101,11 @@ class Node:
             engine.hold(-len(gone), event)
             if engine.emit is not None:
                 names = tuple(entry.name for entry in gone)
-                why = f"the window has passed at {event.label}"
-                engine.emit(Prune(self.label, names, why))
+                passed = f"the window has passed at {event.label}"
+                engine.emit(Prune(self.label, names, why or passed))
+                reason, detail = ("replan", why) if why else ("window", "it left the window")
                 for entry in gone if isinstance(self, Join) else ():
-                    engine.emit(Drop(entry.name, "window", event.label, "it left the window"))
+                    engine.emit(Drop(entry.name, reason, event.label, detail))
 
 
 class Leaf(Node):
@@ -108,7 +114,7 @@ class Leaf(Node):
     def __init__(self, evaluation: Evaluation, index: int):
         self.variable = evaluation.branch.variables[index]
         name = self.variable.name
-        super().__init__(evaluation, frozenset({index}), evaluation.prefix + name)
+        super().__init__(evaluation, frozenset({index}), name)
         self.index = index
         own = evaluation.branch.own(name)
         failed = evaluation.engine.failed
@@ -157,8 +163,8 @@ class Join(Node):
     """A node that joins two others: order, window, then predicates."""
 
     def __init__(self, evaluation: Evaluation, left: Node, right: Node):
-        label = f"({left.label} {right.label})"
-        super().__init__(evaluation, left.variables | right.variables, label)
+        text = f"({left.text} {right.text})"
+        super().__init__(evaluation, left.variables | right.variables, text)
         self.left, self.right = left, right
         left.parent = right.parent = self
         names = evaluation.names
@@ -253,6 +259,13 @@ class Join(Node):
         low, high = min(left.low, right.low), max(left.high, right.high)
         if engine.window is not None and high - low >= engine.window:
             return
+        border = engine.border
+        if (
+            border is not None
+            and min(left.first, right.first) >= border
+            and not evaluation.holds_before(border, self.variables)
+        ):
+            return
         values = tuple(
             [
                 one if one is not None else two
@@ -340,7 +353,21 @@ class Evaluation:
             made.name = " ".join(event.label for event in events)
         return made
 
+    def holds_before(self, border: int, apart_from: frozenset[int]) -> bool:
+        """Whether a leaf, other than of these variables, holds an event before a border."""
+        for node in self.nodes:
+            if isinstance(node, Leaf) and not node.variables <= apart_from:
+                entries = node.entries.values()
+                # Single events are kept in order, lists are not.
+                held = entries if node.variable.kleene else itertools.islice(entries, 1)
+                if any(entry.first < border for entry in held):
+                    return True
+        return False
+
     def complete(self, entry: Entry, event: Event) -> None:
+        border = self.engine.border
+        if border is not None and entry.first >= border:
+            return
         self.engine.output.candidate(self.branch, self.held(entry.values), event, entry.name)
 
     def held(self, values: Values) -> dict[str, Any]:
@@ -392,8 +419,10 @@ class ZStream(BranchEngine):
     name = "zstream"
 
     @classmethod
-    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Tree:
-        return Tree.left_deep(*by_rate(pattern, counts).names)
+    def planned(cls, pattern: Pattern, counts: Mapping[str, int]) -> Plan:
+        order = by_rate(pattern, Statistics(counts)).plan
+        assert isinstance(order, Order)
+        return Tree.left_deep(*order.names)
 
     @classmethod
     def refuses(cls, pattern: Pattern) -> str | None:
@@ -406,7 +435,7 @@ class ZStream(BranchEngine):
         if self.plan is None:
             names = [v.name for v in self.pattern.variables.values() if not v.negated]
             self.plan = Tree.left_deep(*names)
-        elif not isinstance(self.plan, Tree):
+        elif not follows(self.plan, Tree):
             raise PlanError(
                 f"zstream follows a tree, as in Tree(('a', ('b', 'c'))), not {self.plan!r}"
             )
@@ -443,3 +472,8 @@ class ZStream(BranchEngine):
         for evaluation in self.evaluations:
             for leaf in evaluation.leaves.get(event.type, ()):
                 leaf.read(event)
+
+    def close(self, event: Event, why: str) -> None:
+        for evaluation in self.evaluations:
+            for node in evaluation.nodes:
+                node.expire(math.inf, event, why)

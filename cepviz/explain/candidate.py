@@ -124,6 +124,9 @@ def bound_events(
 
 def _event(stream: Stream, given: Any, late: set[Event]) -> Event:
     if isinstance(given, Event):
+        if given in stream.late:  # numbers of late rows can be those of other events, too
+            late.add(given)
+            return given
         given = given.id
     for source in (stream, stream.late):
         rows = _rows(source, given)

@@ -23,6 +23,8 @@ MOST_TRIED = 1_000_000
 
 #: Of the nearest completion: how many are kept at each variable, and of how many events.
 KEPT, TRIED = 20, 60
+#: How many events beyond the candidate an open list may grow by.
+GROWN = 40
 
 
 def applicable(ground: Ground, wanted: Held) -> list[Branch]:
@@ -134,7 +136,7 @@ def nearest(
     best: list[tuple[int, int, Branch, Held, list[Blocker]]] = []
     for branch in applicable(ground, wanted):
         for held in _beam(ground, branch, wanted):
-            why = blockers(ground, branch, held, late)
+            held, why = _grown(ground, branch, wanted, held, late)
             positions = [event.position for event in events_of(held)]
             best.append((len(why), max(positions) - min(positions), branch, held, why))
     best.sort(key=lambda entry: entry[:2])
@@ -168,6 +170,38 @@ def _beam(ground: Ground, branch: Branch, wanted: Held) -> list[Held]:
             grown.sort(key=lambda entry: entry[:2])
             states = grown[:KEPT]
     return [held for _, _, held in states]
+
+
+def _grown(
+    ground: Ground, branch: Branch, wanted: Held, held: Held, late: frozenset[Event]
+) -> tuple[Held, list[Blocker]]:
+    """The bindings with as many elements in each open list as leave the fewest blockers.
+
+    A list begins with one element; the others between its neighbours join it in order, unless they
+    break more than they mend. The shortest list with the fewest blockers wins.
+    """
+    best, why = held, blockers(ground, branch, held, late)
+    for variable in branch.variables:
+        if not variable.kleene or variable.name in wanted or not why or not held.get(variable.name):
+            continue
+        rows = [ground.row(event) for event in events_of(best)]
+        low, high = max(0, min(rows) - GROWN), min(len(ground.stream), max(rows) + 1 + GROWN)
+        now, most = best, len(why)
+        for event in ground.events(low, high):
+            listed = events_in(now[variable.name])
+            if event.type != variable.type or event in events_of(now):
+                continue
+            new = {**now, variable.name: tuple(sorted((*listed, event), key=_position))}
+            found = blockers(ground, branch, new, late)
+            if len(found) <= most:
+                now, most = new, len(found)
+            if len(found) < len(why):
+                best, why = new, found
+    return best, why
+
+
+def _position(event: Event) -> int:
+    return event.position
 
 
 def _distance(event: Event, span: tuple[int, int]) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import importlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -16,7 +17,8 @@ Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]  # title, heads, 
 class Explanation:
     """An answer that reads as text, shows as HTML and can be a DataFrame.
 
-    A subclass gives its first `lines` and its `tables`; both forms are made of them.
+    A subclass gives its first `lines` and its `tables`; both forms are made of them. It may have
+    a `picture`, which the HTML shows between them.
     """
 
     def lines(self) -> list[str]:
@@ -26,6 +28,10 @@ class Explanation:
     def tables(self) -> list[Table]:
         """What stands below the sentences: each table with a title, heads and rows."""
         return []
+
+    def picture(self) -> Any:
+        """The answer as a picture (a `Scene`); None where it has none."""
+        return None
 
     def text(self) -> str:
         """The whole answer as plain text, as a terminal prints it."""
@@ -41,6 +47,9 @@ class Explanation:
         # No colours of its own: the tables take the notebook's, light or dark.
         style = "style='background:inherit;color:inherit;text-align:left;padding:2px 8px'"
         said = "".join(f"<div dir='auto'>{_escaped(line)}</div>" for line in self.lines())
+        picture = self.picture()
+        if picture is not None:
+            said += picture._repr_mimebundle_()["text/html"]
         for title, heads, rows in self.tables():
             head = "".join(f"<th {style}>{_escaped(name)}</th>" for name in heads)
             body = "".join(
@@ -52,6 +61,11 @@ class Explanation:
             said += f"<div><b>{_escaped(title)}</b></div>" if title else ""
             said += f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
         return {"text/plain": self.text(), "text/html": f"<div class='cepviz-explain'>{said}</div>"}
+
+
+def view(module: str, name: str) -> Any:
+    """A view by name: views stand above explanations, so they are looked up when asked for."""
+    return getattr(importlib.import_module(f"cepviz.views.{module}"), name)
 
 
 def printable(text: str) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,9 +11,9 @@ from cepviz.errors import CepError
 from cepviz.events import Event, Stream
 from cepviz.explain.candidate import Ground
 from cepviz.explain.running import watched
-from cepviz.explain.shown import Explanation, Table, cut, events_in, frame, role, told
+from cepviz.explain.shown import Explanation, Table, cut, events_in, frame, role, told, view
 from cepviz.language.evaluate import elements, explain
-from cepviz.language.expressions import Expression, needs_all
+from cepviz.language.expressions import Compare, Expression, needs_all
 from cepviz.language.parser import parse
 from cepviz.language.pattern import ANY, Branch, Pattern
 from cepviz.language.resolve import resolve
@@ -22,7 +23,7 @@ from cepviz.trace import Trace
 from cepviz.versions import compatible, read
 
 #: Of a condition on a long list, how many elements are shown.
-MOST_SHOWN = 20
+MOST_SHOWN = 1000
 
 
 @dataclass(frozen=True)
@@ -110,6 +111,10 @@ class Why(Explanation):
             title = "Read from the buffer, last event first"
             found.append((title, ("event", "points to", "version"), links))
         return found
+
+    def picture(self, width: int = 960) -> Any:
+        """The story as a picture: its events in time, and beside each what made it fit."""
+        return view("story", "story")(self, width=width)
 
     def to_frame(self) -> Any:
         """A row for each event: what it stands for, the step that took it, and its conditions."""
@@ -281,8 +286,9 @@ def _tests(match: Match, branch: Branch) -> dict[int, list[Tested]]:
     found: dict[int, list[Tested]] = {}
     bindings = match.bindings
     for conjunct in branch.conjuncts:
-        choices = list(elements(conjunct, bindings))
-        for at in choices[:MOST_SHOWN]:
+        if isinstance(conjunct, Compare) and conjunct.left == conjunct.right:
+            continue  # that `[attr]` of a variable is its own says nothing
+        for at in itertools.islice(elements(conjunct, bindings), MOST_SHOWN):
             decided = _decider(conjunct, bindings, at, names)
             found.setdefault(decided.position, []).append(explain(conjunct, bindings, at))
     return found

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
 from cepviz.engines.base import Match, events_of, labels_of
 from cepviz.engines.naive import Held
-from cepviz.errors import BudgetError, CepError
+from cepviz.errors import BudgetError, CepError, one_of
 from cepviz.events import Event, Stream
 from cepviz.explain.blockers import Blocker
 from cepviz.explain.candidate import NEAR, Ground, bound_events, contains
@@ -16,16 +17,19 @@ from cepviz.explain.closest import applicable, completion, cut_short, nearest
 from cepviz.explain.fixes import Fix, fixes, reported
 from cepviz.explain.funnel import Funnel, funnel
 from cepviz.explain.running import quietly, watched
-from cepviz.explain.shown import Explanation, Table, count, events_in, frame, told
+from cepviz.explain.shown import Explanation, Table, count, events_in, frame, told, view
 from cepviz.language.build import as_pattern
 from cepviz.language.chain import Chain
 from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
-from cepviz.matching import Result, as_stream
-from cepviz.steps import Drop, Move, Test
+from cepviz.matching import Result, as_stream, with_composites
+from cepviz.steps import Arrive, Drop, Move, Test
 from cepviz.trace import Trace
 
 #: Up to this many events the whole stream is run to say which number a match has.
 NUMBERED = 5000
+
+#: Up to this many events around the candidate, the text names the step where it was given up.
+SHOWN = 300
 
 
 class WhyNot(Explanation):
@@ -34,7 +38,8 @@ class WhyNot(Explanation):
     `is_match` is True or False, or None if there were too many completions to try. `bindings` are
     the events judged: those given and, where some were left open, the closest ones for the others.
     `blockers` are the reasons, `fix` the changed pattern that would match, `fixes` all such changes
-    of the same size. `trace` and `step` lead to where an engine gave the candidate up.
+    of the same size. `trace` and `step` lead to where an engine gave the candidate up, and
+    `timeline()` draws it among the events around it. `note` says which query of a chain it is.
     """
 
     def __init__(
@@ -47,6 +52,7 @@ class WhyNot(Explanation):
         reasons: list[Blocker],
         is_match: bool | None,
         branch: Branch | None = None,
+        late: frozenset[Event] = frozenset(),
     ):
         self.pattern = pattern
         self.stream = stream
@@ -55,7 +61,9 @@ class WhyNot(Explanation):
         self.match = found
         self.blockers = reasons
         self.is_match = is_match
+        self.note = ""
         self._branch = branch
+        self._late = late
 
     @property
     def partial(self) -> bool:
@@ -66,7 +74,7 @@ class WhyNot(Explanation):
     def fixes(self) -> list[Fix]:
         """The smallest changes of the pattern that make it match, each checked by re-running."""
         if self.is_match or self._branch is None:
-            return []
+            return []  # also where only a budget kept the match out of the result
         rules = [blocker for blocker in self.blockers if blocker.kind != "budget"]
         return fixes(self.pattern, self.stream, self.bindings, rules)
 
@@ -90,9 +98,17 @@ class WhyNot(Explanation):
     @cached_property
     def trace(self) -> Trace:
         """Every step of an engine on the part of the stream around the candidate."""
-        ground = Ground(self.pattern, self.stream)
-        low, high = ground.reach(self.bindings)
+        low, high = self._around
         return watched(self.pattern, self.stream[low:high])
+
+    @cached_property
+    def _around(self) -> tuple[int, int]:
+        """The rows of the stream that lie near the candidate."""
+        here = {name: bound for name, bound in self.bindings.items()
+                if not self._late & frozenset(events_in(bound))}  # fmt: skip
+        if not any(True for _ in events_of(here)):
+            return 0, min(len(self.stream), SHOWN)
+        return Ground(self.pattern, self.stream).reach(here)
 
     @cached_property
     def step(self) -> int | None:
@@ -116,7 +132,65 @@ class WhyNot(Explanation):
 
     # ---- showing ----
 
+    def timeline(self, width: int = 960) -> Any:
+        """The candidate among the events around it: its window, and what is in its way."""
+        low, high = self._around
+        shown = Trace(pattern=str(self.pattern), schema=self.stream.schema)
+        events = [*self.stream[low:high], *self._late]
+        for event in sorted(events, key=lambda event: (event.end, event.position)):
+            shown(Arrive.of(event))
+        reasons: dict[str, tuple[str, str]] = {}
+        for blocker in self.blockers:
+            for label in blocker.events:
+                kinds, said = reasons.get(label, ("", ""))
+                kinds = kinds if blocker.kind in kinds.split(", ") else f"{kinds}, {blocker.kind}"
+                reasons[label] = kinds.removeprefix(", "), f"{said} {blocker}".strip()
+        held = dict(labels_of(self.bindings))
+        if self.is_match:  # the whole of it, as it was found
+            held = dict(labels_of(self.match.bindings)) if self.match else held
+        picture = view("timeline", "timeline")(
+            shown, lanes="variable", width=width, candidate=held, culprits=reasons
+        )
+        picture.say = " ".join(self._verdict())
+        return picture
+
+    def picture(self) -> Any:
+        """The timeline of the candidate; None where no event is bound."""
+        return self.timeline() if any(True for _ in events_of(self.bindings)) else None
+
     def lines(self) -> list[str]:
+        said = self._verdict()
+        if self.is_match is False or (self.is_match is None and self.partial):
+            if self.fixes:
+                said += [f"Closest: {self.fixes[0].text} would match (checked)."]
+                said += [f"     or: {fix.text} (checked)." for fix in self.fixes[1:3]]
+            else:
+                said += ["No small change of the pattern makes it match."]
+            said += self._leads()
+        return said
+
+    def _leads(self) -> list[str]:
+        """Where to look further: what to write behind the name of this verdict."""
+        if not any(True for _ in events_of(self.bindings)):
+            return []
+        leads = ["[.timeline()]"]
+        low, high = self._around
+        if high - low <= SHOWN and self.step is not None:
+            step = self.trace[self.step]
+            assert isinstance(step, Test | Drop)
+            end = f"refused {step.event}" if isinstance(step, Test) else "dropped"
+            leads.append(f"[.trace[{self.step}], where run {step.run} was {end}]")
+        return [f"Show: {' '.join(leads)}"]
+
+    def _verdict(self) -> list[str]:
+        note = [self.note] if self.note else []
+        return note + self._judged()
+
+    def _judged(self) -> list[str]:
+        if self.is_match and self.blockers:
+            reasons = count(len(self.blockers), "reason")
+            but = f"It is a match, but it is not in the result, for {reasons}"
+            return [f"{but}: {told(self.bindings)}.", *self._numbered()]
         if self.is_match:
             number = f", #{self.number}" if self.number else ""
             what = f"{told(self.given)} is in a match" if self.partial else "It is a match"
@@ -130,13 +204,7 @@ class WhyNot(Explanation):
             said += [f"Nearest: {told(self.bindings)}; {reasons}."]
         else:
             said = [f"Not a match: {reasons}."]
-        said += self._numbered()
-        if self.fixes:
-            said += [f"Closest: {self.fixes[0].text} would match (checked)."]
-            said += [f"     or: {fix.text} (checked)." for fix in self.fixes[1:3]]
-        else:
-            said += ["No small change of the pattern makes it match."]
-        return said
+        return said + self._numbered()
 
     def _numbered(self) -> list[str]:
         width = max((len(blocker.kind) for blocker in self.blockers), default=0)
@@ -154,13 +222,17 @@ class WhyNot(Explanation):
         return frame(rows, ["kind", "reason", "events"])
 
 
-def why_not(pattern: Any, stream: Any, /, **bindings: Any) -> WhyNot | Funnel:
+def why_not(pattern: Any, stream: Any = None, /, **bindings: Any) -> WhyNot | Funnel:
     """Says why some events are not a match: every rule they break, and what would help.
 
     Events are given by their ids, a list of them for a Kleene variable (all of its elements).
     Variables that are left out may stand for anything. Without any, the answer is a funnel: where
     the candidates get lost on their way to a match. The verdict is on the semantics, not on what
     an engine happens to do: the oracle `naive` judges, on the part of the stream that matters.
+
+    Of a chain, the last query that has all the variables is judged, on what those before it
+    returned. A result, or the `BudgetError` that ended it, stands for its pattern and its stream:
+    `why_not(result, a=3)` also says if a budget kept the match out of it.
 
     >>> import cepviz as cep
     >>> rows = [{"type": "A", "time": 0, "x": 101}, {"type": "B", "time": 302, "x": 98}]
@@ -171,15 +243,60 @@ def why_not(pattern: Any, stream: Any, /, **bindings: Any) -> WhyNot | Funnel:
     2  predicate  b.x > a.x: 98 > 101 is false, short by 3.
     Closest: WITHIN 303 seconds and b.x >= a.x - 3 would match (checked).
          or: WITHIN 303 seconds and without b.x > a.x (checked).
+    Show: [.timeline()] [.trace[6], where run 1 was dropped]
     """
+    result, note = None, ""
+    if isinstance(pattern, BudgetError) and pattern.result is not None:
+        pattern = pattern.result
+    if isinstance(pattern, Result) and stream is None:
+        result, pattern, stream = pattern, pattern.pattern, pattern.stream
+    if stream is None:
+        raise CepError(
+            "why_not needs a stream: why_not(pattern, stream, a=3), or why_not(result, a=3)"
+        )
     if isinstance(pattern, Chain):
-        raise CepError("why_not takes one query: give it a query of the chain and its own stream")
-    query, events = as_pattern(pattern), as_stream(stream)
+        query, events, note = _of_chain(pattern, as_stream(stream), bindings)
+    else:
+        query, events = as_pattern(pattern), as_stream(stream)
     if not bindings:
-        return funnel(query, events)
-    ground = Ground(query, events)
+        found = funnel(query, events)
+        found.verdict = " ".join(filter(None, [note, found.verdict]))
+        return found
     given, late = bound_events(query, events, bindings)
-    return _verdict(ground, given, late)
+    verdict = _verdict(Ground(query, events), given, late)
+    verdict.note = note
+    if result is not None and result.stopped and verdict.match is not None:
+        reported = verdict.match.key in {other.key for other in result}
+        verdict.blockers = [] if reported else [Blocker("budget", result.stopped)]
+    return verdict
+
+
+def _of_chain(
+    chain: Chain, stream: Stream, bindings: Mapping[str, Any]
+) -> tuple[Pattern, Stream, str]:
+    """The query of a chain that is asked about, and the stream it reads."""
+    queries = chain.queries
+    fitting = [n for n, query in enumerate(queries) if bindings.keys() <= query.variables.keys()]
+    if not fitting:
+        known = "; ".join(
+            f"query {n} has {one_of(query.variables)}" for n, query in enumerate(queries, 1)
+        )
+        names = " and ".join(bindings)
+        raise CepError(f"no query of the chain has {names}: {known}. Ask about one query at a time")
+    for number, query in enumerate(queries):
+        last = number == fitting[-1]
+        result, stopped = quietly(query, stream)
+        # Without bindings it is the first query that finds nothing: those after it cannot.
+        if last or (not bindings and not len(result)):
+            note = f"Query {number + 1} of {len(queries)} of the chain."
+            return query, stream, note
+        if stopped:
+            raise CepError(
+                f"query {number + 1} of the chain has too many matches: {result.stopped} "
+                "Ask about it alone first"
+            )
+        stream = with_composites(result)
+    raise AssertionError("a chain has a last query")
 
 
 def _verdict(ground: Ground, given: Held, late: frozenset[Event]) -> WhyNot:
@@ -208,7 +325,7 @@ def _verdict(ground: Ground, given: Held, late: frozenset[Event]) -> WhyNot:
         text = f"only {NEAR:,} events on either side were searched for the other variables."
         reasons.append(Blocker("budget", text))
     complete = branch if all(held.get(v.name) for v in branch.variables) and not late else None
-    return WhyNot(pattern, stream, given, held, None, reasons, is_match, complete)
+    return WhyNot(pattern, stream, given, held, None, reasons, is_match, complete, late)
 
 
 def _fills(branch: Branch, bindings: Held) -> bool:

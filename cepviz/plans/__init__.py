@@ -1,1 +1,1 @@
-"""Plans as values: in which order, or in which tree, an engine joins the events of a pattern."""
+"""Plans: statistics, cost models, planners and the conditions they rest on, and policies."""

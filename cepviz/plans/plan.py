@@ -1,8 +1,8 @@
-"""`Order` and `Tree`: evaluation plans as values that print as they are written."""
+"""`Order`, `Tree` and `Branched`: evaluation plans as values that print as they are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,17 +46,17 @@ class Tree:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "shape", _checked(self.shape))
-        _check_names(tuple(_leaves(self.shape)))
+        _check_names(tuple(leaves(self.shape)))
 
     def __repr__(self) -> str:
         return f"Tree({self.shape!r})"
 
     def __str__(self) -> str:
-        return _shown(self.shape)
+        return shape_text(self.shape)
 
     def of(self, branch: Branch, pattern: Pattern) -> Shape:
         """The tree for one branch of a pattern: leaves it does not have are taken out."""
-        _check_fit(tuple(_leaves(self.shape)), branch, pattern, self)
+        _check_fit(tuple(leaves(self.shape)), branch, pattern, self)
         return _only(self.shape, branch)
 
     @classmethod
@@ -76,6 +76,34 @@ class Tree:
         return cls(shape)
 
 
+@dataclass(frozen=True)
+class Branched:
+    """A plan for each branch of a pattern with OR, in the order of its branches."""
+
+    plans: tuple[Order, ...] | tuple[Tree, ...]
+
+    def __str__(self) -> str:
+        return " | ".join(map(str, self.plans))
+
+    def of(self, branch: Branch, pattern: Pattern) -> Any:
+        """The plan of one branch."""
+        if len(self.plans) != len(pattern.branches):
+            raise PlanError(
+                f"the plan is for {len(self.plans)} branches, the pattern has "
+                f"{len(pattern.branches)}"
+            )
+        return self.plans[pattern.branches.index(branch)].of(branch, pattern)
+
+
+Plan = Order | Tree | Branched
+
+
+def follows(plan: object, kind: type[Order] | type[Tree]) -> bool:
+    """Whether a plan is an order, or a tree, in every branch."""
+    parts = plan.plans if isinstance(plan, Branched) else (plan,)
+    return all(isinstance(part, kind) for part in parts)
+
+
 def _checked(shape: Any) -> Shape:
     if isinstance(shape, str):
         return shape
@@ -87,16 +115,16 @@ def _checked(shape: Any) -> Shape:
     return (_checked(parts[0]), _checked(parts[1]))
 
 
-def _leaves(shape: Shape) -> Iterator[str]:
+def leaves(shape: Shape) -> Iterator[str]:
     if isinstance(shape, str):
         yield shape
     else:
         for part in shape:
-            yield from _leaves(part)
+            yield from leaves(part)
 
 
-def _shown(shape: Shape) -> str:
-    return shape if isinstance(shape, str) else f"({_shown(shape[0])} {_shown(shape[1])})"
+def shape_text(shape: Shape) -> str:
+    return shape if isinstance(shape, str) else f"({shape_text(shape[0])} {shape_text(shape[1])})"
 
 
 def _only(shape: Shape, branch: Branch) -> Shape:
@@ -126,9 +154,3 @@ def _check_fit(names: tuple[str, ...], branch: Branch, pattern: Pattern, plan: o
     missing = [name for name in branch.by_name if name not in names]
     if missing:
         raise PlanError(f"{plan!r} leaves out {one_of(missing)}")
-
-
-def by_rate(pattern: Pattern, counts: Mapping[str, int]) -> Order:
-    """The variables with the rarest event types first (LAZY's selectivity order)."""
-    positive = [v for v in pattern.variables.values() if not v.negated]
-    return Order(*(v.name for v in sorted(positive, key=lambda v: counts.get(v.type, 0))))

@@ -6,10 +6,10 @@ import math
 from bisect import bisect_right
 from dataclasses import dataclass, field
 
-from cepviz.steps import Check, Replan, plain, short
+from cepviz.steps import Check, Replan, estimate, plain
 from cepviz.trace import Trace
+from cepviz.views.marks import LONGEST_TITLE
 from cepviz.views.scene import Scene, remembered, shortened
-from cepviz.views.timeline import LONGEST_TITLE
 
 LEFT, BAR, ROW, TOP = 232, 400, 74, 46
 WIDTH = LEFT + BAR + 262
@@ -59,8 +59,8 @@ def _slack(check: Check) -> str:
     right = _finite(check.right_value)
     share = f", {abs(gap) / right:.0%} of the right side" if right else ""
     if check.holds:
-        return f"gap {short(float(gap))}{share}"
-    return f"crossed by {short(float(-gap))}{share}" if gap < 0 else f"no gap left{share}"
+        return f"gap {estimate(float(gap))}{share}"
+    return f"crossed by {estimate(float(-gap))}{share}" if gap < 0 else f"no gap left{share}"
 
 
 def _at(trace: Trace, index: int | None) -> tuple[Epoch, dict[str, Check], str]:
@@ -100,7 +100,7 @@ def invariants(trace: Trace, index: int | None = None) -> Scene:
 
 
 def _sides(check: Check) -> str:
-    left, right = (short(plain(v)) for v in (check.left_value, check.right_value))
+    left, right = (estimate(plain(v)) for v in (check.left_value, check.right_value))
     return f"{check.left} {left} < {check.right} {right}"
 
 
@@ -131,7 +131,7 @@ def _row(scene: Scene, name: str, check: Check | None, y: float, largest: float)
             f"{key}:{side}", "rect", filled, x=LEFT, y=top, width=max(end - LEFT, 1), height=15,
             title=title,
         )  # fmt: skip
-        said = f"{text} {short(plain(value))}"
+        said = f"{text} {estimate(plain(value))}"
         scene.label(f"{key}:{side}:text", max(ends) + 12, top + 12, said, "text", most=36)
     low, high = min(ends), max(ends)
     middle = y + 34

@@ -9,8 +9,9 @@ from functools import partial
 
 from cepviz.steps import Arrive, Drop, Matched, Merge, Move, Spawn
 from cepviz.trace import Trace
+from cepviz.views.axis import LETTER
+from cepviz.views.marks import LONGEST_TITLE, circle, diamond
 from cepviz.views.scene import Scene, remembered, shortened
-from cepviz.views.timeline import LETTER, LONGEST_TITLE, circle, diamond
 
 LEFT, RIGHT, TOP, ROW = 96, 120, 44, 21
 #: Over more events than this a page is shown at a time; a new page begins every HOP events.

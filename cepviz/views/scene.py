@@ -11,6 +11,7 @@ import html
 import re
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sized
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -60,7 +61,7 @@ class Scene:
         **attributes: Any,
     ) -> None:
         """Adds a shape; `stroke_width=2` is the attribute stroke-width."""
-        named = {name.rstrip("_").replace("_", "-"): value for name, value in attributes.items()}
+        named = {_attribute(name): value for name, value in attributes.items()}
         if key in self.shapes:
             raise CepError(f"two shapes of one picture have the key {key!r}")
         self.shapes[key] = Shape(tag, named, classes, text, title)
@@ -87,7 +88,7 @@ class Scene:
         changed = {
             key: shape.to_plain()
             for key, shape in self.shapes.items()
-            if key not in known or known[key] != shape
+            if (old := known.get(key)) is not shape and old != shape
         }
         gone = [key for key in known if key not in self.shapes]
         return {"put": changed, "del": gone, "say": self.say}
@@ -144,6 +145,11 @@ class Scene:
         return bytes(resvg_py.svg_to_bytes(svg_string=self.svg(theme), zoom=2.0))
 
 
+@cache
+def _attribute(name: str) -> str:
+    return name.rstrip("_").replace("_", "-")
+
+
 def _written(key: str, shape: Shape, theme: str | None) -> str:
     attributes = dict(shape.attributes)
     if theme is None:
@@ -169,7 +175,9 @@ def _number(value: Any) -> str:
 
 def shortened(text: str, most: int = LONGEST) -> str:
     """Text cut in the middle, on one line, without control characters."""
-    clean = "".join(c if c.isprintable() else " " for c in text)
+    clean = text
+    if not text.isprintable():
+        clean = "".join(c if c.isprintable() else " " for c in text)
     if len(clean) <= most:
         return clean
     head = (most - 1) * 2 // 3

@@ -59,6 +59,7 @@ CLASSES: dict[str, dict[str, str]] = {
     "hollow-square": {"fill": "paper", "stroke": "orange", "stroke-width": "1.6"},
     "join": {"fill": "none", "stroke": "green", "stroke-width": "4", "stroke-opacity": "0.6",
              "stroke-linejoin": "round", "stroke-linecap": "round"},
+    "tried": {"fill": "none", "stroke": "faint", "stroke-width": "2", "stroke-dasharray": "6 4"},
     "now": {"fill": "none", "stroke": "ink", "stroke-width": "1", "stroke-dasharray": "2 3"},
     "ring": {"fill": "none", "stroke": "ink", "stroke-width": "1.8"},
     "band": {"fill": "wash"},
