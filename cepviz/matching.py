@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from cepviz.engines.base import Budget, Engine, Failure, Match
-from cepviz.engines.registry import ENGINES, engine_class
+from cepviz.engines.registry import CONTEXT_ENGINES, ENGINES, engine_class
 from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
 from cepviz.events import Event, Stream
-from cepviz.language.build import Draft, as_pattern
+from cepviz.language.build import Draft, as_query
 from cepviz.language.chain import Chain
 from cepviz.language.pattern import Pattern
 from cepviz.trace import Trace
@@ -319,7 +319,8 @@ def _stages(
     """Runs each query of a chain, or the one there is, and gives its result and its trace."""
     stream = as_stream(stream)
     inner: Result | None = None
-    for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
+    queries: Sequence[Any] = pattern.queries if isinstance(pattern, Chain) else (as_query(pattern),)
+    for query in queries:
         if inner is not None:
             stream = with_composites(inner)
         intervals = bool((stream.starts != stream.ends).any())
@@ -353,4 +354,5 @@ def _stages(
 
 def engines() -> dict[str, str]:
     """The engines there are, each with one line on what it is."""
-    return {name: (engine.__doc__ or "").split("\n")[0] for name, engine in ENGINES.items()}
+    known = {**ENGINES, **CONTEXT_ENGINES}
+    return {name: (engine.__doc__ or "").split("\n")[0] for name, engine in known.items()}

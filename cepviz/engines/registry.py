@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from cepviz.engines.adaptive import Adaptive
 from cepviz.engines.base import Engine
 from cepviz.engines.columnar import Columnar
+from cepviz.engines.contexts import Contexts
 from cepviz.engines.eager import Eager
 from cepviz.engines.lazy_chain import LazyChain
 from cepviz.engines.lazy_tree import LazyTree
@@ -14,6 +15,7 @@ from cepviz.engines.naive import Naive
 from cepviz.engines.sase import Sase
 from cepviz.engines.zstream import ZStream
 from cepviz.errors import CepError, UnsupportedError, did_you_mean, one_of
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 
 #: By name, the fastest first: the default for a pattern is the first that takes it.
@@ -27,6 +29,9 @@ ENGINES: dict[str, type[Engine]] = {
     "columnar": Columnar,
     "naive": Naive,
 }
+
+#: Those that run CONTEXT queries.
+CONTEXT_ENGINES: dict[str, type[Engine]] = {"contexts": Contexts}
 
 
 def refusal(
@@ -51,12 +56,17 @@ def refusal(
 
 def engine_class(
     name: str | None,
-    pattern: Pattern,
+    pattern: Pattern | ContextQuery,
     intervals: bool = False,
     options: Iterable[str] = (),
     watch: bool = False,
 ) -> type[Engine]:
     """The engine of that name, or the fastest one that takes the pattern."""
+    if isinstance(pattern, ContextQuery):
+        return _context_engine(name, pattern, options)
+    if name in CONTEXT_ENGINES:
+        reason = CONTEXT_ENGINES[name].refuses(pattern)
+        raise UnsupportedError(f"the engine {name!r} cannot run this: {reason}")
     wanted = (pattern, intervals, tuple(options), watch)
     takers = [known for known, engine in ENGINES.items() if refusal(engine, *wanted) is None]
     if name is not None and name not in ENGINES:
@@ -72,3 +82,15 @@ def engine_class(
         use = f"Use engine={others}, or none to have it chosen." if takers else "No engine does."
         raise UnsupportedError(f"the engine {asked!r} cannot run this: {reason}. {use}")
     return ENGINES[asked]
+
+
+def _context_engine(name: str | None, query: ContextQuery, options: Iterable[str]) -> type[Engine]:
+    known = next(iter(CONTEXT_ENGINES)) if name is None else name
+    if known not in CONTEXT_ENGINES:
+        raise UnsupportedError(
+            f"the engine {known!r} cannot run this: a CONTEXT query is run by "
+            f"{one_of(map(repr, CONTEXT_ENGINES))}"
+        )
+    for option in options:
+        raise UnsupportedError(f"the engine {known!r} cannot run this: it has no option {option!r}")
+    return CONTEXT_ENGINES[known]
