@@ -47,6 +47,13 @@ from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.widgets.compare import Compare as Compare
+    from cepviz.widgets.compare import compare as compare
+    from cepviz.widgets.editor import StreamEditor as StreamEditor
+    from cepviz.widgets.explaining import Explain as Explain
+    from cepviz.widgets.player import Player as Player
+    from cepviz.widgets.player import play as play
+    from cepviz.widgets.race import Race as Race
 
 __version__ = "0.1.0"
 
@@ -59,6 +66,12 @@ __all__ = [
     "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
 
+#: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
+WIDGETS = {
+    "Compare": "compare", "Explain": "explaining", "Player": "player", "Race": "race",
+    "StreamEditor": "editor", "compare": "compare", "play": "player",
+}  # fmt: skip
+
 
 def load_ipython_extension(ipython: Any) -> None:
     """`%load_ext cepviz` brings the `%%sase` cell magic."""
@@ -68,7 +81,14 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Explanations are loaded when they are first asked for."""
+    """Explanations and widgets are loaded when they are first asked for."""
     if name in ("why", "why_not", "why_so_many"):
         return getattr(import_module("cepviz.explain"), name)
+    if name in WIDGETS:
+        try:
+            return getattr(import_module(f"cepviz.widgets.{WIDGETS[name]}"), name)
+        except ModuleNotFoundError as error:
+            raise SetupError(
+                f"{name} needs the package {error.name}: pip install 'cepviz[lab]'"
+            ) from None
     raise AttributeError(f"module 'cepviz' has no attribute {name!r}")

@@ -19,7 +19,8 @@ from cepviz.trace import Trace
 from cepviz.views.axis import nice_times
 from cepviz.views.invariants import invariants, invariants_text
 from cepviz.views.metrics import measures, metrics, metrics_text
-from cepviz.views.plan import as_plan, plan, plan_text
+from cepviz.views.plan import plan, plan_text
+from cepviz.views.plan_numbers import as_plan
 from cepviz.views.runs import lives, runs, runs_text
 from cepviz.views.timeline import timeline, timeline_text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cache, cached_property
 from typing import Any
 
 Place = tuple[int, int, int]  # line, column (both from 1) and width in the text a node came from
@@ -46,6 +47,11 @@ def amount_text(amount: int | float, unit: str) -> str:
     return f"{number_text(amount)} {unit[:-1] if amount == 1 else unit}"
 
 
+@cache
+def _fields(kind: type[Expression]) -> tuple[str, ...]:
+    return tuple(item.name for item in fields(kind))
+
+
 @dataclass(frozen=True)
 class Expression:
     """Anything with a value: an attribute, a sum, a comparison."""
@@ -56,8 +62,8 @@ class Expression:
     binding = 9
 
     def children(self) -> Iterator[Expression]:
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in _fields(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
             elif isinstance(value, tuple):
@@ -74,8 +80,8 @@ class Expression:
     def map(self, change: Callable[[Expression], Expression]) -> Expression:
         """The expression with `change` applied to every part, innermost first."""
         changed: dict[str, Any] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in _fields(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 new: Any = value.map(change)
             elif isinstance(value, tuple):
@@ -85,10 +91,10 @@ class Expression:
             else:
                 continue
             if new is not value:
-                changed[item.name] = new
+                changed[name] = new
         return change(replace(self, **changed) if changed else self)
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         """The pattern variables this expression speaks of."""
         return frozenset(

@@ -74,6 +74,7 @@ SHOWN = {
     "LESS": "<",
     "MORE": ">",
     "KIND": "TEMPORAL or COUNT",
+    "SLIDING": "ROLLING, WIPEOUT, KEEP or RIGID",
     "PART": "$pre, $suf or $cur",
     "EDGE": "Start or End",
     "$END": "the end",
@@ -517,7 +518,7 @@ def parse(text: str, **values: Any) -> Pattern:
     WITHIN 5 minutes
     """
     if isinstance(text, str) and CONTEXT_FIRST.match(text):
-        from cepviz.language.contexts import parse_context
+        from cepviz.language.context_parser import parse_context
 
         return parse_context(text, **values)  # type: ignore[return-value]
     pattern: Pattern = read(text, _lark("pattern"))

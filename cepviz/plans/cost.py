@@ -183,7 +183,8 @@ def expected(
     plan: Plan, pattern: Pattern, statistics: Statistics, windows: float = 1.0
 ) -> dict[str, float]:
     """What is expected to come out of each node of a plan while a stream of so many windows
-    passes: by variable for an order, by the text of the subtree for a tree.
+    passes: by variable for an order, by the text of the subtree for a tree. Where the pattern has
+    several branches, the number of the branch stands before it, as in `2:b`.
 
     A set of k variables starts k times as often as a window holds it, because any of its events
     may be the first.
@@ -195,7 +196,8 @@ def expected(
     {'a': 1000.0, 'b': 20.0, '(a b)': 2000.0}
     """
     found: dict[str, float] = {}
-    for branch in pattern.branches:
+    for number, branch in enumerate(pattern.branches, 1):
+        prefix = f"{number}:" if len(pattern.branches) > 1 else ""
         model, memo = model_of(branch), Memo()
         part = plan.of(branch, pattern)
         nodes = (
@@ -205,7 +207,7 @@ def expected(
         )
         for label, names in nodes:
             each = model.cardinality(frozenset(names), statistics, memo)
-            found[label] = each * len(names) * windows
+            found[prefix + label] = each * len(names) * windows
     return found
 
 
