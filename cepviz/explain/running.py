@@ -16,7 +16,7 @@ from cepviz.trace import Trace
 MOST_WATCHED = 20_000
 
 
-def quietly(pattern: Pattern, stream: Stream, **keywords: Any) -> tuple[Result, bool]:
+def quietly(pattern: Any, stream: Stream, **keywords: Any) -> tuple[Result, bool]:
     """The matches, without warnings, and whether a budget ended the run before the stream did."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -31,7 +31,7 @@ def watched(pattern: Pattern, stream: Stream, engine: str | None = None) -> Trac
     takes the pattern, unless one is named."""
     intervals = bool((stream.starts != stream.ends).any())
     sase = refusal(ENGINES["sase"], pattern, intervals) is None
-    name = engine or ("sase" if sase else engine_class(None, pattern, intervals).name)
+    name = engine or ("sase" if sase else engine_class(None, pattern, intervals, watch=True).name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         budget = {"runs": MOST_WATCHED, "matches": MOST_WATCHED}

@@ -276,19 +276,21 @@ def _of_chain(
 ) -> tuple[Pattern, Stream, str]:
     """The query of a chain that is asked about, and the stream it reads."""
     queries = chain.queries
-    fitting = [n for n, query in enumerate(queries) if bindings.keys() <= query.variables.keys()]
+    has = [list(query.variables) if isinstance(query, Pattern) else [] for query in queries]
+    fitting = [n for n, names in enumerate(has) if names and bindings.keys() <= set(names)]
     if not fitting:
         known = "; ".join(
-            f"query {n} has {one_of(query.variables)}" for n, query in enumerate(queries, 1)
+            f"query {n} has {one_of(names)}" for n, names in enumerate(has, 1) if names
         )
         names = " and ".join(bindings)
         raise CepError(f"no query of the chain has {names}: {known}. Ask about one query at a time")
     for number, query in enumerate(queries):
-        last = number == fitting[-1]
+        note = f"Query {number + 1} of {len(queries)} of the chain."
+        if number == fitting[-1] and isinstance(query, Pattern):
+            return query, stream, note
         result, stopped = quietly(query, stream)
         # Without bindings it is the first query that finds nothing: those after it cannot.
-        if last or (not bindings and not len(result)):
-            note = f"Query {number + 1} of {len(queries)} of the chain."
+        if not bindings and not len(result) and isinstance(query, Pattern):
             return query, stream, note
         if stopped:
             raise CepError(
@@ -296,7 +298,7 @@ def _of_chain(
                 "Ask about it alone first"
             )
         stream = with_composites(result)
-    raise AssertionError("a chain has a last query")
+    raise AssertionError("one of the queries fits")
 
 
 def _verdict(ground: Ground, given: Held, late: frozenset[Event]) -> WhyNot:
