@@ -275,7 +275,9 @@ def _of_chain(
     chain: Chain, stream: Stream, bindings: Mapping[str, Any]
 ) -> tuple[Pattern, Stream, str]:
     """The query of a chain that is asked about, and the stream it reads."""
-    queries = chain.queries
+    queries = [query for query in chain.queries if isinstance(query, Pattern)]
+    if len(queries) < len(chain.queries):
+        raise CepError("why_not takes chains of patterns; ask about a CONTEXT query by itself")
     fitting = [n for n, query in enumerate(queries) if bindings.keys() <= query.variables.keys()]
     if not fitting:
         known = "; ".join(
