@@ -11,7 +11,17 @@ from cepviz.errors import CepError
 from cepviz.events import Event, Stream
 from cepviz.explain.candidate import Ground
 from cepviz.explain.running import watched
-from cepviz.explain.shown import Explanation, Table, cut, events_in, frame, role, told, view
+from cepviz.explain.shown import (
+    NOT_CONTEXT,
+    Explanation,
+    Table,
+    cut,
+    events_in,
+    frame,
+    role,
+    told,
+    view,
+)
 from cepviz.language.evaluate import elements, explain
 from cepviz.language.expressions import Compare, Expression, needs_all
 from cepviz.language.parser import parse
@@ -164,6 +174,8 @@ def why(match: Match, trace: Trace | None = None) -> Why:
         )
     if result is not None:
         pattern = result.pattern
+        if not isinstance(pattern, Pattern):
+            raise CepError(f"{NOT_CONTEXT}: cep.trace(query, stream) tells its steps")
     else:
         assert trace is not None
         pattern = resolve(parse(trace.pattern), match._schema)

@@ -17,7 +17,16 @@ from cepviz.explain.closest import applicable, completion, cut_short, nearest
 from cepviz.explain.fixes import Fix, fixes, reported
 from cepviz.explain.funnel import Funnel, funnel
 from cepviz.explain.running import quietly, watched
-from cepviz.explain.shown import Explanation, Table, count, events_in, frame, told, view
+from cepviz.explain.shown import (
+    NOT_CONTEXT,
+    Explanation,
+    Table,
+    count,
+    events_in,
+    frame,
+    told,
+    view,
+)
 from cepviz.language.build import as_pattern
 from cepviz.language.chain import Chain
 from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
@@ -278,6 +287,8 @@ def _of_chain(
     queries = chain.queries
     has = [list(query.variables) if isinstance(query, Pattern) else [] for query in queries]
     fitting = [n for n, names in enumerate(has) if names and bindings.keys() <= set(names)]
+    if not any(has):
+        raise CepError(f"{NOT_CONTEXT}, and this chain has no other")
     if not fitting:
         known = "; ".join(
             f"query {n} has {one_of(names)}" for n, names in enumerate(has, 1) if names
