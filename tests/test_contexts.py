@@ -9,27 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from literal import stream as intervals
 
 import cepviz as cep
 
 pytestmark = pytest.mark.filterwarnings("ignore::cepviz.CepWarning")
 CONTEXTS = ("CPC", "EXP", "CPL", "TCL")
-
-
-def intervals(text: str) -> cep.Stream:
-    """`a1@1-2(x=3)`: an event a1 of type A from 1 to 2; they are put in order of their ends."""
-    rows = []
-    for word in text.split():
-        name, _, rest = word.partition("@")
-        span, _, inside = rest.rstrip(")").partition("(")
-        start, _, end = span.partition("-")
-        values = dict(pair.split("=") for pair in inside.split(",") if pair)
-        rows.append(
-            {"id": name, "type": name[0].upper(), "from": int(start), "to": int(end or start)}
-            | {key: int(value) for key, value in values.items()}
-        )
-    rows.sort(key=lambda row: row["to"])
-    return cep.Stream.from_records(rows, time="from", end="to", id="id")
 
 
 def query(context: str, source: str, window: str = "", publish: str = "") -> str:
@@ -89,9 +74,9 @@ def test_figure_2_the_initiators_of_c1() -> None:
 @pytest.mark.parametrize(
     ("rivals", "successor"),
     [
-        ("b1@3-9 b2@4-8", "b2"),  # both start after a1 ends; b2 ends first
+        ("b2@4-8 b1@3-9", "b2"),  # both start after a1 ends; b2 ends first
         ("b1@2-5 b2@4-8", "b2"),  # b1 ends first and starts too early
-        ("b1@1-5 b2@4-8 b3@6-7", "b3"),  # four overlapping events, as in Figure 1
+        ("b1@1-5 b3@6-7 b2@4-8", "b3"),  # four overlapping events, as in Figure 1
         ("b1@4-8 b2@3-8", "b1"),  # they end together: the one that arrived first
         ("b1@2-8 b2@2-9", None),
     ],
@@ -712,3 +697,74 @@ def test_no_step_is_built_when_nobody_watches(monkeypatch: pytest.MonkeyPatch) -
     for kind in cepviz.steps.KINDS.values():
         monkeypatch.setattr(kind, "__init__", refuse)
     assert len(found("CPC", f"<{INNER}> KLNCLOSE <B>", intervals(FIGURE_3), "COUNT 1, 1")) == 1
+
+
+# ---- why and why not ----
+
+
+def test_why_tells_which_rule_kept_the_initiator_and_whom_it_rejected() -> None:
+    result = cep.match(query("CPC", "<A> SEQUENCE <B>"), intervals(FIGURE_2))
+    story = cep.why(result[2])
+    rule = "b4 is the successor of a3, a4: compact keeps the initiator that ends last, a4"
+    assert f"a3 was rejected: {rule}." in story.lines()
+    assert [(part.role, part.event.id) for part in story.parts] == [
+        ("initiator", "a4"),
+        ("detector", "b4"),
+    ]
+    assert [test.said for test in story.parts[1].tests] == [
+        "b4 starts at 15, after a4 ends at 14",
+        rule,
+    ]
+    assert story.trace[story.step].kind == "match"
+    assert "b4" in story.text()
+    assert "<svg" in story._repr_mimebundle_()["text/html"]
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("source", [*SHAPES, *SOURCES])
+def test_every_match_has_a_story(context: str, source: str) -> None:
+    events = "a1@1(x=1) b1@2(x=1) b2@3(x=2) c1@4(x=1) a2@5(x=2) b3@6-8(x=3) c2@9(x=2) d1@10(x=1)"
+    for window in OUTER:
+        for match in cep.match(query(context, source, window), intervals(events)):
+            story = cep.why(match)
+            assert [part.event for part in story.parts] == match.events
+            assert story.text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "text", "fix"),
+    [
+        ({"initiator": "a3", "detector": "b4"}, "context", "compact keeps", "CONTEXT EXP"),
+        ({"initiator": "a1", "detector": "b2"}, "successor", "successor of a1 is b1, not b2", None),
+        ({"initiator": "a3", "detector": "b3"}, "order", "b3 starts at 10, not after a3", None),
+        ({"initiator": "b3"}, "type", "b3 is of type B; initiator needs A", None),
+    ],
+)
+def test_why_not_names_the_rule(asked: Any, kind: str, text: str, fix: str | None) -> None:
+    verdict = cep.why_not(query("CPC", "<A> SEQUENCE <B>"), intervals(FIGURE_2), **asked)
+    assert verdict.is_match is False
+    assert [blocker.kind for blocker in verdict.blockers] == [kind]
+    assert text in verdict.blockers[0].text
+    assert [f.text for f in verdict.fixes][:1] == ([fix] if fix else [])
+    assert kind in verdict.text()
+    assert "<svg" in verdict._repr_mimebundle_()["text/html"]
+
+
+def test_why_not_knows_windows_and_conditions() -> None:
+    events = intervals("a1@1(x=5) a2@2(x=1) b1@3(x=3) b2@30(x=9)")
+    source = "<A> SEQUENCE WINDOW {TEMPORAL 10, TEMPORAL 1, KEEP} {RESTRICT {$pre.x > 2}, "
+    text = query("CPC", f"{source}RESTRICT {{$suf.x > $pre.x}}}} <B>")
+    verdict = cep.why_not(text, events, initiator="a2", detector="b1")
+    assert [b.kind for b in verdict.blockers] == ["predicate", "missing"]
+    assert "$pre.x 1 > 2 no" in verdict.blockers[0].text
+    verdict = cep.why_not(text, events, initiator="a1", detector="b1")
+    assert "$suf.x 3 > $pre.x 5 no" in verdict.blockers[0].text
+    verdict = cep.why_not(text, events, initiator="a1", detector="b2")
+    assert (verdict.blockers[0].kind, verdict.fixes[0].edits) == (
+        "window",
+        ("without WINDOW {TEMPORAL 10, TEMPORAL 1, KEEP}",),
+    )
+    assert cep.why_not(text, events, initiator="a1").is_match is False
+    assert cep.why_not(verdict.fix, events, initiator="a1", detector="b2").is_match
+    with pytest.raises(cep.CepError, match="asks about events"):
+        cep.why_not(text, events)

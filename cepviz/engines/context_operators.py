@@ -379,9 +379,9 @@ class Pair(Bop):
         if window is None:
             return
         assert self.reach is not None
-        # The front is a multiple of the slide, the first that leaves the present event inside. COUNT
-        # holds the range numbers after it; TEMPORAL holds times from it on, and an output lasts
-        # less than the range (SEMANTICS section 2).
+        # The front is a multiple of the slide, the first that leaves the present event inside.
+        # COUNT holds as many numbers after it as the range; TEMPORAL holds times from it on, and an
+        # output lasts less than the range (SEMANTICS section 2).
         counted, step = window.range.kind == "COUNT", self._stride()
         if counted:
             front: Number = max(0, -(-(cell.count - self.reach) // step) * step)
