@@ -768,3 +768,67 @@ def test_why_not_knows_windows_and_conditions() -> None:
     assert cep.why_not(verdict.fix, events, initiator="a1", detector="b2").is_match
     with pytest.raises(cep.CepError, match="asks about events"):
         cep.why_not(text, events)
+
+
+# ---- the pictures ----
+
+
+def test_paths_draw_the_coded_edges_before_and_after_a_slide() -> None:
+    from cepviz.views.paths import paths, paths_text, slide
+
+    trace = figure_4("COUNT 2, COUNT 1")
+    index = trace.matches[0][0]
+    assert paths_text(trace, index).splitlines()[1:] == [
+        "2: a1 a2; a1 -0-> a2",
+        "3: b1 b2 b3 b4; a1 -1-> b1, b1 -1-> b2, a2 -1-> b3, b3 -1-> b4",
+        "5: b3 b4; b2 -1-> b3, b3 -1-> b4",
+        "Output: a1 1-1-1-1 a1 1-1-1-2; b3 -1-> a1 1-1-1-1, b4 -2-> a1 1-1-1-2",
+    ]
+    keys = paths(trace, index).shapes
+    assert "edge:2:b3:3:a1 1-1-1-1:label" in keys
+    both = slide(trace, 0)
+    going, staying = (
+        both.shapes["before:edge:2:b3:3:a1 1-1-1-1"],
+        both.shapes["before:edge:0:a1:1:b1"],
+    )
+    assert "tried" in going.classes and "tried" not in staying.classes
+    assert "after:edge:2:b3:3:a1 1-1-1-1" not in both.shapes
+    assert "after:edge:2:b4:3:a1 1-1-1-2" in both.shapes
+    assert both.svg("light").startswith("<svg")
+    followed = paths(trace, index, run="2").shapes
+    assert "selected" in followed["entry:0:a2"].classes
+    assert "dim" in followed["entry:0:a1"].classes
+
+
+def test_paths_are_those_of_context_queries() -> None:
+    from cepviz.views.paths import paths, slide
+
+    other = cep.trace("PATTERN SEQ(A a) WITHIN 9", intervals("a1@1"))
+    with pytest.raises(cep.TraceError, match="paths are those of a CONTEXT query"):
+        paths(other)
+    with pytest.raises(cep.TraceError, match="no window slides"):
+        slide(cep.trace(query("CPC", "<A> SEQUENCE <B>"), intervals("a1@1")))
+
+
+@pytest.mark.parametrize("source", SHAPES)
+def test_every_view_shows_a_context_query(source: str, tmp_path: Any) -> None:
+    from cepviz.views.film import chosen_views, known_views
+
+    trace = cep.trace(query("CPL", source, "COUNT 1, COUNT 1"), intervals(FIGURE_2 + " d1@19(x=1)"))
+    names = {"automaton", "buffer", "paths", "timeline", "runs"}
+    for name, (_, view) in known_views().items():
+        for index in range(0, len(trace), 7) if name in names else ():
+            assert view(trace, index).svg("dark").startswith("<svg")
+    assert [title for title, _ in chosen_views(None, trace)] == ["Automaton", "Paths", "Timeline"]
+    assert trace.to_html(tmp_path / "page.html").stat().st_size > 1000
+    assert cep.Trace.load(trace.save(tmp_path / "t.json")) == trace
+
+
+def test_labels_of_events_are_escaped_in_paths() -> None:
+    from cepviz.views.paths import paths
+
+    rows = [{"id": "<b>&", "type": "A", "time": 1}, {"id": "b", "type": "B", "time": 2}]
+    trace = cep.trace(query("CPC", "<A> SEQUENCE <B>").replace("<x>", "<time>"),
+                      cep.Stream.from_records(rows, id="id"))  # fmt: skip
+    svg = paths(trace, trace.matches[0][0]).svg()
+    assert "<b>&" not in svg and "&lt;b&gt;&amp;" in svg
