@@ -194,9 +194,19 @@ def outputs(
     thirds: list[Thing] | None,
     detects: Any,
     ends: Any,
+    same: bool = False,
 ) -> list[Thing]:
-    """SQ or KC: for each detector its contiguous initiators, and what the context makes of them."""
+    """SQ or KC: for each detector its contiguous initiators, and what the context makes of them.
+
+    With `same`, detectors and terminators are of one stream, and a terminator that comes before
+    the first detector ends its initiator.
+    """
     first_detector = {i: successor(i, seconds, lambda d, i=i: detects(i, d, i)) for i in firsts}
+    for i in firsts if same else ():
+        end = successor(i, thirds or [], lambda t, i=i: ends(i, t, i))
+        detector = first_detector[i]
+        if end is not None and detector is not None and end.order <= detector.order:
+            first_detector[i] = None
     made = []
     for detector in seconds:
         group = [i for i in firsts if first_detector[i] is detector]
@@ -284,8 +294,9 @@ def test_a_closure_is_what_the_definitions_say(context, stream, detects, ends, s
     note(str([(e.label, e.start, e.end, e.x) for e in stream]))
     last = "B" if same else "C"
     wanted = outputs(
-        context, things(stream, "A"), things(stream, "B"), things(stream, last), detects[1], ends[1]
-    )
+        context, things(stream, "A"), things(stream, "B"), things(stream, last), detects[1], ends[1],
+        same,
+    )  # fmt: skip
     restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{{ends[0]}}}}}"
     if same and ends[0] == "true":  # no restriction and no stream would mean: no terminators
         restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{1 = 1}}}}"
@@ -832,3 +843,60 @@ def test_labels_of_events_are_escaped_in_paths() -> None:
                       cep.Stream.from_records(rows, id="id"))  # fmt: skip
     svg = paths(trace, trace.matches[0][0]).svg()
     assert "<b>&" not in svg and "&lt;b&gt;&amp;" in svg
+
+
+# ---- the stock query of section 3 ----
+
+
+def planted_days(**planted: list[str]) -> dict[str, list[tuple[float, float]]]:
+    """For each stock, the first and last minute of each match."""
+    from cepviz.data import STOCK_QUERY, trading_days
+
+    found: dict[str, list[tuple[float, float]]] = {}
+    for match in cep.match(STOCK_QUERY, trading_days(planted)):
+        (name,) = {event.Name for event in match.events}
+        found.setdefault(name, []).append((match.first, match.last))
+    return found
+
+
+def test_the_stock_query_finds_what_was_planted() -> None:
+    good = "rises"
+    found = planted_days(
+        THREE=[good, good, good],
+        FOUR=["noise", good, good, good, good],
+        GAP=[good, good, "noise", good, "noise", good],
+        SHORT=[good, good, "short"],
+        THIN=[good, "thin", good],
+        FALLS=["falls", good, good],
+    )
+    # The days are minutes 5 to 360, 365 to 720, and so on.
+    assert found == {"THREE": [(5, 1080)], "FOUR": [(365, 1440), (725, 1800)]}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from(("rises", "rises", "short", "thin", "falls", "noise")), min_size=1,
+             max_size=7)
+)  # fmt: skip
+def test_the_stock_query_finds_any_three_good_days_in_a_row(kinds: list[str]) -> None:
+    wanted = [
+        (360 * day + 5, 360 * (day + 3))
+        for day in range(len(kinds) - 2)
+        if kinds[day : day + 3] == ["rises"] * 3
+    ]
+    assert planted_days(STOCK=kinds).get("STOCK", []) == wanted
+
+
+def test_the_inner_closure_of_the_stock_query_is_a_rise_of_thirty_minutes() -> None:
+    from cepviz.data import STOCK_QUERY, trading_days
+
+    inner = cep.parse(STOCK_QUERY).source.initiator
+    rise = cep.parse("CONTEXT CPC SELECT <Name> FROM <Stock>")
+    from dataclasses import replace
+
+    matches = cep.match(replace(rise, source=inner), trading_days({"A": ["rises", "short"]}))
+    (match,) = matches
+    prices = [event.Price for event in match.events]
+    assert prices == sorted(prices)
+    assert match.last - match.first == 30
+    assert match["initiator"].Volume > 1000

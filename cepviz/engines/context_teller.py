@@ -328,6 +328,7 @@ class Teller:
         told = at.label
         reason, detail = {
             "window": ("window", f"{instance.pre.label} left {operator.window}"),
+            "ended": ("terminator", f"{told} ends it before it has a detector"),
             "unfilled": ("window", f"{told} ends it before it fills {operator.window}"),
             "wipe-out": ("slide", f"wipe-out: {told} used an event of it"),
             "rigid": ("slide", f"rigid: all of it is older than the slide after {told}"),
