@@ -15,6 +15,7 @@ from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
 from cepviz.events import Event, Stream
 from cepviz.language.build import Draft, as_query
 from cepviz.language.chain import Chain
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 from cepviz.trace import Trace
 
@@ -255,7 +256,7 @@ def with_composites(result: Result) -> Stream:
 
 
 def match(
-    pattern: Pattern | Draft | Chain | str,
+    pattern: Pattern | Draft | ContextQuery | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -282,7 +283,7 @@ def match(
 
 
 def trace(
-    pattern: Pattern | Draft | Chain | str,
+    pattern: Pattern | Draft | ContextQuery | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,

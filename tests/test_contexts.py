@@ -9,27 +9,12 @@ from typing import Any
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
+from literal import stream as intervals
 
 import cepviz as cep
 
 pytestmark = pytest.mark.filterwarnings("ignore::cepviz.CepWarning")
 CONTEXTS = ("CPC", "EXP", "CPL", "TCL")
-
-
-def intervals(text: str) -> cep.Stream:
-    """`a1@1-2(x=3)`: an event a1 of type A from 1 to 2; they are put in order of their ends."""
-    rows = []
-    for word in text.split():
-        name, _, rest = word.partition("@")
-        span, _, inside = rest.rstrip(")").partition("(")
-        start, _, end = span.partition("-")
-        values = dict(pair.split("=") for pair in inside.split(",") if pair)
-        rows.append(
-            {"id": name, "type": name[0].upper(), "from": int(start), "to": int(end or start)}
-            | {key: int(value) for key, value in values.items()}
-        )
-    rows.sort(key=lambda row: row["to"])
-    return cep.Stream.from_records(rows, time="from", end="to", id="id")
 
 
 def query(context: str, source: str, window: str = "", publish: str = "") -> str:
@@ -89,9 +74,9 @@ def test_figure_2_the_initiators_of_c1() -> None:
 @pytest.mark.parametrize(
     ("rivals", "successor"),
     [
-        ("b1@3-9 b2@4-8", "b2"),  # both start after a1 ends; b2 ends first
+        ("b2@4-8 b1@3-9", "b2"),  # both start after a1 ends; b2 ends first
         ("b1@2-5 b2@4-8", "b2"),  # b1 ends first and starts too early
-        ("b1@1-5 b2@4-8 b3@6-7", "b3"),  # four overlapping events, as in Figure 1
+        ("b1@1-5 b3@6-7 b2@4-8", "b3"),  # four overlapping events, as in Figure 1
         ("b1@4-8 b2@3-8", "b1"),  # they end together: the one that arrived first
         ("b1@2-8 b2@2-9", None),
     ],
@@ -209,9 +194,19 @@ def outputs(
     thirds: list[Thing] | None,
     detects: Any,
     ends: Any,
+    same: bool = False,
 ) -> list[Thing]:
-    """SQ or KC: for each detector its contiguous initiators, and what the context makes of them."""
+    """SQ or KC: for each detector its contiguous initiators, and what the context makes of them.
+
+    With `same`, detectors and terminators are of one stream, and a terminator that comes before
+    the first detector ends its initiator.
+    """
     first_detector = {i: successor(i, seconds, lambda d, i=i: detects(i, d, i)) for i in firsts}
+    for i in firsts if same else ():
+        end = successor(i, thirds or [], lambda t, i=i: ends(i, t, i))
+        detector = first_detector[i]
+        if end is not None and detector is not None and end.order <= detector.order:
+            first_detector[i] = None
     made = []
     for detector in seconds:
         group = [i for i in firsts if first_detector[i] is detector]
@@ -299,8 +294,9 @@ def test_a_closure_is_what_the_definitions_say(context, stream, detects, ends, s
     note(str([(e.label, e.start, e.end, e.x) for e in stream]))
     last = "B" if same else "C"
     wanted = outputs(
-        context, things(stream, "A"), things(stream, "B"), things(stream, last), detects[1], ends[1]
-    )
+        context, things(stream, "A"), things(stream, "B"), things(stream, last),
+        detects[1], ends[1], same,
+    )  # fmt: skip
     restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{{ends[0]}}}}}"
     if same and ends[0] == "true":  # no restriction and no stream would mean: no terminators
         restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{1 = 1}}}}"
@@ -712,3 +708,195 @@ def test_no_step_is_built_when_nobody_watches(monkeypatch: pytest.MonkeyPatch) -
     for kind in cepviz.steps.KINDS.values():
         monkeypatch.setattr(kind, "__init__", refuse)
     assert len(found("CPC", f"<{INNER}> KLNCLOSE <B>", intervals(FIGURE_3), "COUNT 1, 1")) == 1
+
+
+# ---- why and why not ----
+
+
+def test_why_tells_which_rule_kept_the_initiator_and_whom_it_rejected() -> None:
+    result = cep.match(query("CPC", "<A> SEQUENCE <B>"), intervals(FIGURE_2))
+    story = cep.why(result[2])
+    rule = "b4 is the successor of a3, a4: compact keeps the initiator that ends last, a4"
+    assert f"a3 was rejected: {rule}." in story.lines()
+    assert [(part.role, part.event.id) for part in story.parts] == [
+        ("initiator", "a4"),
+        ("detector", "b4"),
+    ]
+    assert [test.said for test in story.parts[1].tests] == [
+        "b4 starts at 15, after a4 ends at 14",
+        rule,
+    ]
+    assert story.trace[story.step].kind == "match"
+    assert "b4" in story.text()
+    assert "<svg" in story._repr_mimebundle_()["text/html"]
+
+
+@pytest.mark.parametrize("context", CONTEXTS)
+@pytest.mark.parametrize("source", [*SHAPES, *SOURCES])
+def test_every_match_has_a_story(context: str, source: str) -> None:
+    events = "a1@1(x=1) b1@2(x=1) b2@3(x=2) c1@4(x=1) a2@5(x=2) b3@6-8(x=3) c2@9(x=2) d1@10(x=1)"
+    for window in OUTER:
+        for match in cep.match(query(context, source, window), intervals(events)):
+            story = cep.why(match)
+            assert [part.event for part in story.parts] == match.events
+            assert story.text()
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind", "text", "fix"),
+    [
+        ({"initiator": "a3", "detector": "b4"}, "context", "compact keeps", "CONTEXT EXP"),
+        ({"initiator": "a1", "detector": "b2"}, "successor", "successor of a1 is b1, not b2", None),
+        ({"initiator": "a3", "detector": "b3"}, "order", "b3 starts at 10, not after a3", None),
+        ({"initiator": "b3"}, "type", "b3 is of type B; initiator needs A", None),
+    ],
+)
+def test_why_not_names_the_rule(asked: Any, kind: str, text: str, fix: str | None) -> None:
+    verdict = cep.why_not(query("CPC", "<A> SEQUENCE <B>"), intervals(FIGURE_2), **asked)
+    assert verdict.is_match is False
+    assert [blocker.kind for blocker in verdict.blockers] == [kind]
+    assert text in verdict.blockers[0].text
+    assert [f.text for f in verdict.fixes][:1] == ([fix] if fix else [])
+    assert kind in verdict.text()
+    assert "<svg" in verdict._repr_mimebundle_()["text/html"]
+
+
+def test_why_not_knows_windows_and_conditions() -> None:
+    events = intervals("a1@1(x=5) a2@2(x=1) b1@3(x=3) b2@30(x=9)")
+    source = "<A> SEQUENCE WINDOW {TEMPORAL 10, TEMPORAL 1, KEEP} {RESTRICT {$pre.x > 2}, "
+    text = query("CPC", f"{source}RESTRICT {{$suf.x > $pre.x}}}} <B>")
+    verdict = cep.why_not(text, events, initiator="a2", detector="b1")
+    assert [b.kind for b in verdict.blockers] == ["predicate", "missing"]
+    assert "$pre.x 1 > 2 no" in verdict.blockers[0].text
+    verdict = cep.why_not(text, events, initiator="a1", detector="b1")
+    assert "$suf.x 3 > $pre.x 5 no" in verdict.blockers[0].text
+    verdict = cep.why_not(text, events, initiator="a1", detector="b2")
+    assert (verdict.blockers[0].kind, verdict.fixes[0].edits) == (
+        "window",
+        ("without WINDOW {TEMPORAL 10, TEMPORAL 1, KEEP}",),
+    )
+    assert cep.why_not(text, events, initiator="a1").is_match is False
+    assert cep.why_not(verdict.fix, events, initiator="a1", detector="b2").is_match
+    with pytest.raises(cep.CepError, match="asks about events"):
+        cep.why_not(text, events)
+
+
+# ---- the pictures ----
+
+
+def test_paths_draw_the_coded_edges_before_and_after_a_slide() -> None:
+    from cepviz.views.paths import paths, paths_text, slide
+
+    trace = figure_4("COUNT 2, COUNT 1")
+    index = trace.matches[0][0]
+    assert paths_text(trace, index).splitlines()[1:] == [
+        "2: a1 a2; a1 -0-> a2",
+        "3: b1 b2 b3 b4; a1 -1-> b1, b1 -1-> b2, a2 -1-> b3, b3 -1-> b4",
+        "5: b3 b4; b2 -1-> b3, b3 -1-> b4",
+        "Output: a1 1-1-1-1 a1 1-1-1-2; b3 -1-> a1 1-1-1-1, b4 -2-> a1 1-1-1-2",
+    ]
+    keys = paths(trace, index).shapes
+    assert "edge:2:b3:3:a1 1-1-1-1:label" in keys
+    both = slide(trace, 0)
+    going, staying = (
+        both.shapes["before:edge:2:b3:3:a1 1-1-1-1"],
+        both.shapes["before:edge:0:a1:1:b1"],
+    )
+    assert "tried" in going.classes and "tried" not in staying.classes
+    assert "after:edge:2:b3:3:a1 1-1-1-1" not in both.shapes
+    assert "after:edge:2:b4:3:a1 1-1-1-2" in both.shapes
+    assert both.svg("light").startswith("<svg")
+    followed = paths(trace, index, run="2").shapes
+    assert "selected" in followed["entry:0:a2"].classes
+    assert "dim" in followed["entry:0:a1"].classes
+
+
+def test_paths_are_those_of_context_queries() -> None:
+    from cepviz.views.paths import paths, slide
+
+    other = cep.trace("PATTERN SEQ(A a) WITHIN 9", intervals("a1@1"))
+    with pytest.raises(cep.TraceError, match="paths are those of a CONTEXT query"):
+        paths(other)
+    with pytest.raises(cep.TraceError, match="no window slides"):
+        slide(cep.trace(query("CPC", "<A> SEQUENCE <B>"), intervals("a1@1")))
+
+
+@pytest.mark.parametrize("source", SHAPES)
+def test_every_view_shows_a_context_query(source: str, tmp_path: Any) -> None:
+    from cepviz.views.film import chosen_views, known_views
+
+    trace = cep.trace(query("CPL", source, "COUNT 1, COUNT 1"), intervals(FIGURE_2 + " d1@19(x=1)"))
+    names = {"automaton", "buffer", "paths", "timeline", "runs"}
+    for name, (_, view) in known_views().items():
+        for index in range(0, len(trace), 7) if name in names else ():
+            assert view(trace, index).svg("dark").startswith("<svg")
+    assert [title for title, _ in chosen_views(None, trace)] == ["Automaton", "Paths", "Timeline"]
+    assert trace.to_html(tmp_path / "page.html").stat().st_size > 1000
+    assert cep.Trace.load(trace.save(tmp_path / "t.json")) == trace
+
+
+def test_labels_of_events_are_escaped_in_paths() -> None:
+    from cepviz.views.paths import paths
+
+    rows = [{"id": "<b>&", "type": "A", "time": 1}, {"id": "b", "type": "B", "time": 2}]
+    trace = cep.trace(query("CPC", "<A> SEQUENCE <B>").replace("<x>", "<time>"),
+                      cep.Stream.from_records(rows, id="id"))  # fmt: skip
+    svg = paths(trace, trace.matches[0][0]).svg()
+    assert "<b>&" not in svg and "&lt;b&gt;&amp;" in svg
+
+
+# ---- the stock query of section 3 ----
+
+
+def planted_days(**planted: list[str]) -> dict[str, list[tuple[float, float]]]:
+    """For each stock, the first and last minute of each match."""
+    from cepviz.data import STOCK_QUERY, trading_days
+
+    found: dict[str, list[tuple[float, float]]] = {}
+    for match in cep.match(STOCK_QUERY, trading_days(planted)):
+        (name,) = {event.Name for event in match.events}
+        found.setdefault(name, []).append((match.first, match.last))
+    return found
+
+
+def test_the_stock_query_finds_what_was_planted() -> None:
+    good = "rises"
+    found = planted_days(
+        THREE=[good, good, good],
+        FOUR=["noise", good, good, good, good],
+        GAP=[good, good, "noise", good, "noise", good],
+        SHORT=[good, good, "short"],
+        THIN=[good, "thin", good],
+        FALLS=["falls", good, good],
+    )
+    # The days are minutes 5 to 360, 365 to 720, and so on.
+    assert found == {"THREE": [(5, 1080)], "FOUR": [(365, 1440), (725, 1800)]}
+
+
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
+@given(
+    st.lists(st.sampled_from(("rises", "rises", "short", "thin", "falls", "noise")), min_size=1,
+             max_size=7)
+)  # fmt: skip
+def test_the_stock_query_finds_any_three_good_days_in_a_row(kinds: list[str]) -> None:
+    wanted = [
+        (360 * day + 5, 360 * (day + 3))
+        for day in range(len(kinds) - 2)
+        if kinds[day : day + 3] == ["rises"] * 3
+    ]
+    assert planted_days(STOCK=kinds).get("STOCK", []) == wanted
+
+
+def test_the_inner_closure_of_the_stock_query_is_a_rise_of_thirty_minutes() -> None:
+    from cepviz.data import STOCK_QUERY, trading_days
+
+    inner = cep.parse(STOCK_QUERY).source.initiator
+    rise = cep.parse("CONTEXT CPC SELECT <Name> FROM <Stock>")
+    from dataclasses import replace
+
+    matches = cep.match(replace(rise, source=inner), trading_days({"A": ["rises", "short"]}))
+    (match,) = matches
+    prices = [event.Price for event in match.events]
+    assert prices == sorted(prices)
+    assert match.last - match.first == 30
+    assert match["initiator"].Volume > 1000

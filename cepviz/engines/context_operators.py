@@ -226,7 +226,7 @@ class Bop:
                 teller.lost((*initiators, *detectors, *ends), "slide", "older than a rigid slide")
             return ()
         out: list[Composite] = []
-        if cell.running:
+        if ends and (cell.running or cell.waiting):
             self.end(cell, ends, out)
         for piece in detectors:
             self.take(cell, piece, out)
@@ -380,8 +380,8 @@ class Pair(Bop):
             return
         assert self.reach is not None
         # The front is a multiple of the slide, the first that leaves the present event inside.
-        # COUNT holds the range numbers after it; TEMPORAL holds times from it on, and an output
-        # lasts less than the range (SEMANTICS section 2).
+        # COUNT holds as many numbers after it as the range; TEMPORAL holds times from it on, and an
+        # output lasts less than the range (SEMANTICS section 2).
         counted, step = window.range.kind == "COUNT", self._stride()
         if counted:
             front: Number = max(0, -(-(cell.count - self.reach) // step) * step)
@@ -488,6 +488,16 @@ class Chain(Bop):
                 over = set(done)
                 cell.running = [i for i in cell.running if i not in over]
                 self.ended(done)
+            if self.terminator is None:
+                self.drop(cell, lambda i: self.refused(i, piece, point), "ended", piece)  # noqa: B023
+
+    def refused(self, instance: Instance, piece: Event, point: bool) -> bool:
+        """Whether an initiator ends before it has a detector: where one stream gives detectors and
+        terminators, each event is judged beside the last element, be it the initiator."""
+        if instance.chain or not instance.before(piece, point):
+            return False
+        self.engine.counters.evaluations += 1
+        return self.terminates is None or self.terminates(piece, instance)
 
     def closed(self, instance: Instance, piece: Event, point: bool, out: list[Composite]) -> bool:
         """Whether a terminator ends a chain: it is the successor of its detectors."""

@@ -57,11 +57,12 @@ def graph_of(engine: Contexts) -> Graph:
     for operator in engine.operators:
         number += 1
         operator.waits = str(number)
-        states.append(State(operator.waits, label=f"initiated {operator.number}"))
+        mark = f" {operator.number}" if len(engine.operators) > 1 else ""
+        states.append(State(operator.waits, label=f"initiated{mark}"))
         if isinstance(operator, Chain):
             number += 1
             operator.grows = str(number)
-            states.append(State(operator.grows, label=f"detected {operator.number}"))
+            states.append(State(operator.grows, label=f"detected{mark}"))
     edges: list[Edge] = []
     if engine.operators:
         _connect(engine.root, OUTPUT, edges)
@@ -327,6 +328,7 @@ class Teller:
         told = at.label
         reason, detail = {
             "window": ("window", f"{instance.pre.label} left {operator.window}"),
+            "ended": ("terminator", f"{told} ends it before it has a detector"),
             "unfilled": ("window", f"{told} ends it before it fills {operator.window}"),
             "wipe-out": ("slide", f"wipe-out: {told} used an event of it"),
             "rigid": ("slide", f"rigid: all of it is older than the slide after {told}"),

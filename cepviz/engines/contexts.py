@@ -146,6 +146,13 @@ class Contexts(Engine):
         held = self.held.setdefault(key, [])
         held.append(piece)
         self.hold(len(piece.parts), 0)
+        if window.range.kind == "COUNT" and window.slide.kind == "TEMPORAL":
+            # Three outputs, a slide of a day: the window covers three days.
+            covered = self.reach * self.step
+            late = [other for other in held if event.end - other.end >= covered]
+            if late:
+                self._leave(key, late, event)
+                held = self.held[key]
         if window.range.kind == "COUNT":
             full = len(held) >= self.reach
             if len(held) > self.reach:

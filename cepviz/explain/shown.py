@@ -11,9 +11,6 @@ from cepviz.engines.base import labels_of
 from cepviz.events import Event
 from cepviz.language.evaluate import Bindings
 
-#: What is said to whoever asks about another kind of query.
-NOT_CONTEXT = "explanations are of patterns, not of CONTEXT queries"
-
 Table = tuple[str, tuple[str, ...], Sequence[tuple[str, ...]]]  # title, heads, rows
 
 

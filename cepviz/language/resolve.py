@@ -23,6 +23,7 @@ from cepviz.language.expressions import (
     Literal,
     Negative,
     Percent,
+    Relation,
     Symbol,
     Timestamp,
 )
@@ -193,6 +194,14 @@ def _check(node: Expression, schema: Schema) -> None:
                 raise PatternError(
                     f"{node} compares a {kinds[0]} with a {kind}: "
                     f"{next(node.children())} is a {kinds[0]}, {child} is a {kind}",
+                    place=node.place,
+                )
+    elif isinstance(node, Relation):
+        for name, role in (("start", "time"), ("end", "end")):
+            if name in schema.attributes and schema.roles.get(role) != name:
+                raise PatternError(
+                    f"{node}: the stream has a column {name!r} that is not the {name} of its "
+                    "events: rename it",
                     place=node.place,
                 )
     elif isinstance(node, Like) and kinds[0] not in ("string", None):
