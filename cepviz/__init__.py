@@ -47,6 +47,7 @@ from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.widgets.adaptlab import AdaptLab as AdaptLab
     from cepviz.widgets.compare import Compare as Compare
     from cepviz.widgets.compare import compare as compare
     from cepviz.widgets.editor import StreamEditor as StreamEditor
@@ -68,8 +69,8 @@ __all__ = [
 
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
 WIDGETS = {
-    "Compare": "compare", "Explain": "explaining", "Player": "player", "Race": "race",
-    "StreamEditor": "editor", "compare": "compare", "play": "player",
+    "AdaptLab": "adaptlab", "Compare": "compare", "Explain": "explaining", "Player": "player",
+    "Race": "race", "StreamEditor": "editor", "compare": "compare", "play": "player",
 }  # fmt: skip
 
 

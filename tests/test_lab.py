@@ -76,9 +76,10 @@ ALL = [
     "cep.compare(query, stocks)",
     f"cep.play({LONG!r}, stock_ticks(120, seed=3), engine='sase', views=['buffer', 'timeline'])",
     "race = cep.Race('PATTERN SEQ(STOCK a, STOCK b, STOCK c) WHERE [symbol] and b.price > a.price "
-    "and c.price > b.price WITHIN 30 events', stock_ticks(600, seed=3))\nrace",
+    "and c.price > b.price WITHIN 30 events', stock_ticks(300, seed=3))\nrace",
     "cep.Explain(cep.match(query, stocks))",
     "cep.StreamEditor(query, stocks)",
+    "lab = cep.AdaptLab()\nlab",
 ]
 
 
@@ -88,7 +89,7 @@ def widgets(lab, page):
     lab.add("widgets.ipynb", ALL)
     lab.open(page, "widgets.ipynb")
     page.wait_for_function(
-        "document.querySelectorAll('.cep-player svg').length > 12", timeout=40_000
+        "document.querySelectorAll('.cep-player svg').length > 15", timeout=40_000
     )
     return page
 
@@ -123,10 +124,6 @@ def player(widgets):
     shown = Shown(widgets, cell(widgets, 1).first)
     shown.press("Escape", "Home")
     return shown
-
-
-def picture(shown, name):
-    shown.box.screenshot(path=SCREENSHOTS / f"lab-{name}.png")
 
 
 # ---- the player ----
@@ -343,6 +340,29 @@ def test_the_editor_changes_the_stream(widgets):
     form.soon("box.querySelector('.gone, .came') === null")
 
 
+def test_the_lab_adapts_when_a_slider_is_turned(widgets, kernel):
+    lab = Shown(widgets, cell(widgets, 7).first)
+    assert lab.text(".say").startswith("Plan c, b, a:")
+    assert lab.box.locator(".notch").count() > 0
+    slider = lab.box.locator("input[aria-label='rate(C)']")
+    slider.scroll_into_view_if_needed()
+    box = slider.bounding_box()
+    height = box["y"] + box["height"] / 2
+    widgets.mouse.move(box["x"] + 0.09 * box["width"], height)
+    widgets.mouse.down()
+    widgets.mouse.move(box["x"] + 0.8 * box["width"], height, steps=4)
+    lab.soon("box.querySelector('.preview.broken') !== null")  # while it is still held
+    assert "rate(C)" in lab.text(".preview")
+    assert lab.text("caption") == "Turn a slider, or play the drift."
+    widgets.mouse.up()
+    lab.soon("box.querySelector('.say').textContent.includes('b, a, c instead of')")
+    assert lab.text("caption").endswith("the same for all.")
+    assert kernel("print(lab.plan)") == "b, a, c"
+    assert lab.box.locator(".plans details").count() == 2
+    replans = [row.split("\t")[4] for row in lab.box.locator("tbody tr").all_inner_texts()]
+    assert replans[0] == "0" and int(replans[-1]) >= 1
+
+
 # ---- how it looks ----
 
 
@@ -350,9 +370,11 @@ def test_the_editor_changes_the_stream(widgets):
 def test_all_widgets_in_both_themes(lab, widgets, player, dark):
     lab.theme(widgets, dark)
     name = "dark" if dark else "light"
+    widgets.set_viewport_size({"width": 1400, "height": 1900})
     player.press("m")
     player.soon("!box.classList.contains('waiting')")
-    for number, widget in enumerate(("player", "compare", "long", "race", "explain", "editor"), 1):
+    names = ("player", "compare", "long", "race", "explain", "editor", "adaptlab")
+    for number, widget in enumerate(names, 1):
         for place, box in enumerate(cell(widgets, number).all()):
             box.scroll_into_view_if_needed()
             box.screenshot(path=SCREENSHOTS / f"lab-{widget}{place or ''}-{name}.png")
@@ -363,6 +385,7 @@ def test_all_widgets_in_both_themes(lab, widgets, player, dark):
             assert (brightness(ink) < brightness(paper)) == (not dark)
             # Nothing reaches beyond the widget.
             assert box.evaluate("box => box.scrollWidth - box.clientWidth") <= 1
+    widgets.set_viewport_size({"width": 1400, "height": 1000})
 
 
 def brightness(colour):

@@ -487,6 +487,7 @@ def hostile():
         "Race": cep.Race(pattern, rows),
         "Explain": cep.Explain(cep.match(pattern, rows)),
         "StreamEditor": cep.StreamEditor(pattern, rows),
+        "AdaptLab": cep.AdaptLab(pattern),
     }
 
 
