@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cepviz.engines.adaptive import Adaptive
+from cepviz.engines.apam import Apam
 from cepviz.engines.base import Engine
 from cepviz.engines.eager import Eager
 from cepviz.engines.lazy_chain import LazyChain
@@ -23,6 +24,7 @@ ENGINES: dict[str, type[Engine]] = {
     "lazy_tree": LazyTree,
     "zstream": ZStream,
     "adaptive": Adaptive,
+    "apam": Apam,
     "naive": Naive,
 }
 
