@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cepviz.engines.adaptive import Adaptive
+from cepviz.engines.apam import Apam
 from cepviz.engines.base import Engine
 from cepviz.engines.columnar import Columnar
 from cepviz.engines.contexts import Contexts
@@ -27,6 +28,7 @@ ENGINES: dict[str, type[Engine]] = {
     "zstream": ZStream,
     "adaptive": Adaptive,
     "columnar": Columnar,
+    "apam": Apam,
     "naive": Naive,
 }
 
