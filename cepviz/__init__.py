@@ -41,24 +41,38 @@ from cepviz.language.functions import function
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
 from cepviz.matching import Result, engines, match, trace
-from cepviz.plans.plan import Order, Tree
+from cepviz.plans.plan import Order, Split, Tree
 from cepviz.plans.statistics import Statistics
 from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
     from cepviz import spark
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.widgets.adaptlab import AdaptLab as AdaptLab
+    from cepviz.widgets.compare import Compare as Compare
+    from cepviz.widgets.compare import compare as compare
+    from cepviz.widgets.editor import StreamEditor as StreamEditor
+    from cepviz.widgets.explaining import Explain as Explain
+    from cepviz.widgets.player import Player as Player
+    from cepviz.widgets.player import play as play
+    from cepviz.widgets.race import Race as Race
 
 __version__ = "0.1.0"
 
 __all__ = [
     "Adaptation", "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event",
     "Kleene", "Match", "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError",
-    "Result", "Schema", "Seq", "SetupError", "Snapshot", "Statistics", "Stream", "StreamError",
-    "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call", "chain", "count",
-    "engines", "first", "function", "i", "last", "match", "max", "min", "parse", "percent", "same",
-    "spark", "sum", "trace", "types", "why", "why_not", "why_so_many",
+    "Result", "Schema", "Seq", "SetupError", "Snapshot", "Split", "Statistics", "Stream",
+    "StreamError", "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call",
+    "chain", "count", "engines", "first", "function", "i", "last", "match", "max", "min", "parse",
+    "percent", "same", "spark", "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
+
+#: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
+WIDGETS = {
+    "AdaptLab": "adaptlab", "Compare": "compare", "Explain": "explaining", "Player": "player",
+    "Race": "race", "StreamEditor": "editor", "compare": "compare", "play": "player",
+}  # fmt: skip
 
 
 def load_ipython_extension(ipython: Any) -> None:
@@ -69,9 +83,16 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Explanations and Spark are loaded when they are first asked for."""
+    """Explanations, Spark and widgets are loaded when they are first asked for."""
     if name == "spark":
         return import_module("cepviz.spark")
     if name in ("why", "why_not", "why_so_many"):
         return getattr(import_module("cepviz.explain"), name)
+    if name in WIDGETS:
+        try:
+            return getattr(import_module(f"cepviz.widgets.{WIDGETS[name]}"), name)
+        except ModuleNotFoundError as error:
+            raise SetupError(
+                f"{name} needs the package {error.name}: pip install 'cepviz[lab]'"
+            ) from None
     raise AttributeError(f"module 'cepviz' has no attribute {name!r}")

@@ -8,6 +8,8 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from cepviz.errors import SetupError
+
 if TYPE_CHECKING:
     from cepviz.spark.matching import Found, Matches, match
     from cepviz.spark.measuring import Measured, statistics
@@ -55,7 +57,12 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _WHERE:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    try:
+        return getattr(import_module(f"{__name__}.{_WHERE[name]}"), name)
+    except ModuleNotFoundError as error:
+        raise SetupError(
+            f"Spark needs the package {error.name}: pip install 'cepviz[lab]'"
+        ) from None
 
 
 def __dir__() -> list[str]:

@@ -24,7 +24,7 @@ from cepviz.matching import match
 from cepviz.spark.arrow import integers, ordered, to_stream
 
 #: Engines that find the partition of an event themselves; others get each partition alone.
-FIND_PARTITIONS = ("sase",)
+FIND_PARTITIONS = ("columnar", "sase")
 
 MOST_FAILURES = 20
 
