@@ -265,4 +265,4 @@ if __name__ == "__main__":
         job = Job(**json.loads(sys.argv[2]))
         print(json.dumps(KINDS[job.kind](job)))
     else:
-        main("Spark", "spark.html", run)
+        main("Spark, by the clock on the wall (not processor time)", "spark.html", run)
