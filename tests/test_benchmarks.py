@@ -68,6 +68,24 @@ def test_sase_measures_everything_in_a_tiny_size(report, tmp_path, capsys):
     assert 'src="http' not in text and "src='http" not in text
 
 
+def test_contexts_measures_everything_in_a_tiny_size(report, tmp_path, capsys):
+    contexts = importlib.import_module("contexts")
+    tiny = contexts.Size(events=2_000, steps=(500, 1_000), joined=(1_500,), repeats=1)
+    contexts.measure(report, tiny)
+    report.close(tmp_path / "page.html")
+    printed = capsys.readouterr().out
+    for part in ("Simple operator", "With and without", "Ranges", "Table 2", "Coupled windows"):
+        assert part in printed
+    assert len(report.bars) == 7
+
+
+def test_contexts_finds_the_order_of_table_2():
+    contexts = importlib.import_module("contexts")
+    counted = contexts.table_2(contexts.Workload(20_000))
+    assert counted[50] == (2868, 5037, 5959, 4749)
+    assert all(contexts.ordered(*found) for found in counted.values())
+
+
 def test_hooks_off_builds_no_step(report):
     importlib.import_module("hooks").measure(report, 300, 1)
     (rows,) = report.tables.values()
