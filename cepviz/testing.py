@@ -101,4 +101,6 @@ def _why_missing(query: Pattern, events: Stream, held: Bindings) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    return [f"  {line}".rstrip() for line in text.splitlines()]
+    # The line that leads on into the trace is for who has the explanation at hand.
+    lines = [line for line in text.splitlines() if not line.startswith("Show:")]
+    return [f"  {line}".rstrip() for line in lines]

@@ -28,12 +28,13 @@ MOST_ROWS, MOST_LABELS = 200, 300
 
 
 def answer_data(answer: Explanation) -> dict[str, Any]:
-    """An explanation as plain data."""
+    """An explanation as plain data, without the line that leads on: the player is below it."""
     tables = [
         {"title": title, "heads": list(heads), "rows": [list(row) for row in rows]}
         for title, heads, rows in answer.tables()
     ]
-    return {"lines": answer.lines(), "tables": tables}
+    lines = [line for line in answer.lines() if not line.startswith("Show:")]
+    return {"lines": lines, "tables": tables}
 
 
 class Explain(Films):
