@@ -1,4 +1,4 @@
-"""The image that binder would build, as repo2docker plans it; nothing is built, no Docker needed."""
+"""The image that binder would build, as repo2docker plans it: nothing is built, without Docker."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def plan(tmp_path_factory):
     subprocess.run(["cp", "-r", FOLDER, ROOT / "pyproject.toml", copy], check=True)
     code = "import sys; from repo2docker.__main__ import main; sys.exit(main())"
     done = subprocess.run(
-        [sys.executable, "-c", code, "--no-build", "--debug", "--user-id=1000", "--user-name=jovyan",
-         str(copy)],
+        [sys.executable, "-c", code, "--no-build", "--debug", "--user-id=1000",
+         "--user-name=jovyan", str(copy)],
         capture_output=True, text=True,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
