@@ -16,7 +16,7 @@ from cepviz.explain.shown import Explanation, count
 from cepviz.language.highlight import classified
 from cepviz.matching import Result
 from cepviz.trace import Trace
-from cepviz.views.film import Film, head
+from cepviz.views.film import Film, head, still_part
 from cepviz.widgets.player import SCRIPT, Films
 from cepviz.widgets.shown import pattern_page, table_page
 
@@ -34,7 +34,9 @@ def answer_data(answer: Explanation) -> dict[str, Any]:
         for title, heads, rows in answer.tables()
     ]
     lines = [line for line in answer.lines() if not line.startswith("Show:")]
-    return {"lines": lines, "tables": tables}
+    picture = answer.picture()
+    drawn = None if picture is None else still_part([("", picture)])
+    return {"lines": lines, "tables": tables, "picture": drawn}
 
 
 class Explain(Films):
