@@ -110,6 +110,8 @@ border:1px solid var(--line);border-radius:4px;padding:2px 5px;box-sizing:conten
 .cep-player .events button{min-height:22px;padding:0 6px;margin-right:3px;font-size:11px}
 .cep-player .answer{margin:6px 0;font-family:ui-monospace,'DejaVu Sans Mono',monospace;
 font-size:12px;white-space:pre-wrap;overflow-x:auto}
+.cep-player .answer .panels{font-family:inherit;margin:6px 0} .cep-player .answer td{
+white-space:pre-wrap}
 .cep-player .came{border-left:4px solid var(--green);margin-top:4px}
 .cep-player .gone{border-left:4px solid var(--vermilion);margin-top:4px}
 .cep-player .came>summary,.cep-player .gone>summary{color:var(--ink)}
