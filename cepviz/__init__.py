@@ -46,6 +46,7 @@ from cepviz.plans.statistics import Statistics
 from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
+    from cepviz import spark
     from cepviz.explain import why, why_not, why_so_many
     from cepviz.widgets.adaptlab import AdaptLab as AdaptLab
     from cepviz.widgets.compare import Compare as Compare
@@ -64,7 +65,7 @@ __all__ = [
     "Result", "Schema", "Seq", "SetupError", "Snapshot", "Split", "Statistics", "Stream",
     "StreamError", "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call",
     "chain", "count", "engines", "first", "function", "i", "last", "match", "max", "min", "parse",
-    "percent", "same", "sum", "trace", "types", "why", "why_not", "why_so_many",
+    "percent", "same", "spark", "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
 
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
@@ -82,7 +83,9 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Explanations and widgets are loaded when they are first asked for."""
+    """Explanations, Spark and widgets are loaded when they are first asked for."""
+    if name == "spark":
+        return import_module("cepviz.spark")
     if name in ("why", "why_not", "why_so_many"):
         return getattr(import_module("cepviz.explain"), name)
     if name in WIDGETS:
