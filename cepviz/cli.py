@@ -13,11 +13,11 @@ from typing import Any
 
 from cepviz import __version__
 from cepviz.engines.base import Budget
-from cepviz.engines.registry import ENGINES, engine_class
+from cepviz.engines.registry import CONTEXT_ENGINES, ENGINES, engine_class
 from cepviz.errors import BudgetError, CepError, CepWarning, PatternError
 from cepviz.events import Stream
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.parser import parse
-from cepviz.language.pattern import Pattern
 from cepviz.language.resolve import resolve
 from cepviz.matching import Result, engines, match, trace
 
@@ -145,7 +145,9 @@ def _add_inputs(parser: Any, data: str | None = None) -> None:
 
 def _add_engine(parser: Any) -> None:
     parser.add_argument(
-        "--engine", choices=list(ENGINES), help="by default the fastest that takes the pattern"
+        "--engine",
+        choices=[*ENGINES, *CONTEXT_ENGINES],
+        help="by default the fastest that takes the pattern",
     )
     limits = f"a limit to stop at: {', '.join(Budget.__dataclass_fields__)}"
     parser.add_argument(
@@ -194,12 +196,6 @@ def _trace(given: argparse.Namespace) -> int:
 def _check(given: argparse.Namespace) -> int:
     pattern = _pattern(given)
     said = pattern.warnings()
-    if not isinstance(pattern, Pattern):
-        print(pattern, end="\n\n")
-        print(
-            *(f"warning: {text}" for text in said), "no engine runs a CONTEXT query yet", sep="\n"
-        )
-        return OK
     if given.data is not None:
         schema = _stream(given).schema
         resolve(pattern, schema)
@@ -209,7 +205,8 @@ def _check(given: argparse.Namespace) -> int:
     for text in said:
         print(f"warning: {text}")
     chosen = engine_class(None, pattern).name
-    for name, engine in ENGINES.items():
+    context = isinstance(pattern, ContextQuery)
+    for name, engine in (CONTEXT_ENGINES if context else ENGINES).items():
         reason = engine.refuses(pattern)
         verdict = "yes, the default" if name == chosen else f"no, {reason}" if reason else "yes"
         print(f"{name}: {verdict}")
@@ -217,8 +214,10 @@ def _check(given: argparse.Namespace) -> int:
 
 
 def _engines(given: argparse.Namespace) -> int:
-    for name, about in engines().items():
-        print(f"{name:8} {about}")
+    listed = engines()
+    wide = max(map(len, listed))
+    for name, about in listed.items():
+        print(f"{name:{wide}}  {about}")
     return OK
 
 

@@ -10,11 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from cepviz.engines.base import Budget, Engine, Failure, Match
-from cepviz.engines.registry import ENGINES, engine_class
+from cepviz.engines.registry import CONTEXT_ENGINES, ENGINES, engine_class
 from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
 from cepviz.events import Event, Stream
-from cepviz.language.build import Draft, as_pattern
+from cepviz.language.build import Draft, as_query
 from cepviz.language.chain import Chain
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 from cepviz.trace import Trace
 
@@ -26,7 +27,8 @@ class Result(Sequence[Match]):
         self._matches = matches
         self.pattern = engine.pattern
         self.stream = stream
-        self.engine = engine.name
+        #: The engine's name, with the form that ran where it has several: "columnar (compiled)".
+        self.engine = f"{engine.name} ({engine.form})" if engine.form else engine.name
         self.counters: dict[str, int] = engine.counters.as_dict()
         self.failures: list[Failure] = engine.failures
         self.seconds = seconds
@@ -208,11 +210,14 @@ def run(engine: Engine, stream: Stream, progress: bool | None = None) -> Result:
     started = time.perf_counter()
     stopped: BudgetError | None = None
     try:
-        for event in _watched(stream, progress):
-            found = engine.push(event)
-            if found:
-                matches += found
-        matches += engine.flush()
+        if engine.whole:
+            engine.run(stream)
+        else:
+            for event in _watched(stream, progress):
+                found = engine.push(event)
+                if found:
+                    matches += found
+            matches += engine.flush()
     except BudgetError as error:
         matches += engine.out
         stopped = error
@@ -251,7 +256,7 @@ def with_composites(result: Result) -> Stream:
 
 
 def match(
-    pattern: Pattern | Draft | Chain | str,
+    pattern: Pattern | Draft | ContextQuery | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -278,7 +283,7 @@ def match(
 
 
 def trace(
-    pattern: Pattern | Draft | Chain | str,
+    pattern: Pattern | Draft | ContextQuery | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -315,11 +320,12 @@ def _stages(
     """Runs each query of a chain, or the one there is, and gives its result and its trace."""
     stream = as_stream(stream)
     inner: Result | None = None
-    for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
+    queries: Sequence[Any] = pattern.queries if isinstance(pattern, Chain) else (as_query(pattern),)
+    for query in queries:
         if inner is not None:
             stream = with_composites(inner)
         intervals = bool((stream.starts != stream.ends).any())
-        chosen = engine_class(engine, query, intervals, options)
+        chosen = engine_class(engine, query, intervals, options, watch)
         chosen_plan = chosen.planned(query, stream.counts()) if plan is None else plan
         planned = None if chosen_plan is None else str(chosen_plan)
         recorded = Trace(chosen.name, str(query), planned, schema=stream.schema)
@@ -349,4 +355,5 @@ def _stages(
 
 def engines() -> dict[str, str]:
     """The engines there are, each with one line on what it is."""
-    return {name: (engine.__doc__ or "").split("\n")[0] for name, engine in ENGINES.items()}
+    known = {**ENGINES, **CONTEXT_ENGINES}
+    return {name: (engine.__doc__ or "").split("\n")[0] for name, engine in known.items()}

@@ -10,23 +10,31 @@ _WHERE = {
     "HI_TECH": "sectors",
     "correlated": "sectors",
     "correlation_threshold": "sectors",
+    "drifting": "drift",
     "letters": "sectors",
     "paired": "sectors",
     "sector_ticks": "sectors",
+    "STOCK_QUERY": "trading",
+    "stock_prices": "trading",
     "stock_ticks": "stocks",
     "template": "stocks",
+    "trading_days": "trading",
 }
 
 __all__ = [
     "FINANCE",
     "HI_TECH",
+    "STOCK_QUERY",
     "correlated",
     "correlation_threshold",
+    "drifting",
     "letters",
     "paired",
     "sector_ticks",
+    "stock_prices",
     "stock_ticks",
     "template",
+    "trading_days",
 ]
 
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cepviz.engines.adaptive import Adaptive
+from cepviz.engines.apam import Apam
 from cepviz.engines.base import Engine
+from cepviz.engines.columnar import Columnar
+from cepviz.engines.contexts import Contexts
 from cepviz.engines.eager import Eager
 from cepviz.engines.lazy_chain import LazyChain
 from cepviz.engines.lazy_tree import LazyTree
@@ -13,6 +16,7 @@ from cepviz.engines.naive import Naive
 from cepviz.engines.sase import Sase
 from cepviz.engines.zstream import ZStream
 from cepviz.errors import CepError, UnsupportedError, did_you_mean, one_of
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 
 #: By name, the fastest first: the default for a pattern is the first that takes it.
@@ -23,15 +27,26 @@ ENGINES: dict[str, type[Engine]] = {
     "lazy_tree": LazyTree,
     "zstream": ZStream,
     "adaptive": Adaptive,
+    "columnar": Columnar,
+    "apam": Apam,
     "naive": Naive,
 }
 
+#: Those that run CONTEXT queries.
+CONTEXT_ENGINES: dict[str, type[Engine]] = {"contexts": Contexts}
+
 
 def refusal(
-    engine: type[Engine], pattern: Pattern, intervals: bool = False, options: Iterable[str] = ()
+    engine: type[Engine],
+    pattern: Pattern,
+    intervals: bool = False,
+    options: Iterable[str] = (),
+    watch: bool = False,
 ) -> str | None:
-    """Why an engine does not take a pattern, a stream with intervals or an option; None if it
-    takes them all."""
+    """Why an engine does not take a pattern, a stream with intervals, an option or somebody who
+    watches; None if it takes them all."""
+    if watch and engine.whole:
+        return "it works on whole columns and has no steps to show"
     for option in options:
         if option not in engine.options:
             known = f"; it has {one_of(engine.options)}" if engine.options else ""
@@ -42,10 +57,19 @@ def refusal(
 
 
 def engine_class(
-    name: str | None, pattern: Pattern, intervals: bool = False, options: Iterable[str] = ()
+    name: str | None,
+    pattern: Pattern | ContextQuery,
+    intervals: bool = False,
+    options: Iterable[str] = (),
+    watch: bool = False,
 ) -> type[Engine]:
     """The engine of that name, or the fastest one that takes the pattern."""
-    wanted = (pattern, intervals, tuple(options))
+    if isinstance(pattern, ContextQuery):
+        return _context_engine(name, pattern, options)
+    if name in CONTEXT_ENGINES:
+        reason = CONTEXT_ENGINES[name].refuses(pattern)
+        raise UnsupportedError(f"the engine {name!r} cannot run this: {reason}")
+    wanted = (pattern, intervals, tuple(options), watch)
     takers = [known for known, engine in ENGINES.items() if refusal(engine, *wanted) is None]
     if name is not None and name not in ENGINES:
         raise CepError(
@@ -60,3 +84,15 @@ def engine_class(
         use = f"Use engine={others}, or none to have it chosen." if takers else "No engine does."
         raise UnsupportedError(f"the engine {asked!r} cannot run this: {reason}. {use}")
     return ENGINES[asked]
+
+
+def _context_engine(name: str | None, query: ContextQuery, options: Iterable[str]) -> type[Engine]:
+    known = next(iter(CONTEXT_ENGINES)) if name is None else name
+    if known not in CONTEXT_ENGINES:
+        raise UnsupportedError(
+            f"the engine {known!r} cannot run this: a CONTEXT query is run by "
+            f"{one_of(map(repr, CONTEXT_ENGINES))}"
+        )
+    for option in options:
+        raise UnsupportedError(f"the engine {known!r} cannot run this: it has no option {option!r}")
+    return CONTEXT_ENGINES[known]

@@ -33,6 +33,7 @@ def known_views() -> dict[str, tuple[str, View]]:
     from cepviz.views.automaton import automaton
     from cepviz.views.buffer import buffer
     from cepviz.views.invariants import invariants
+    from cepviz.views.paths import paths
     from cepviz.views.plan import plan
     from cepviz.views.runs import runs
     from cepviz.views.timeline import timeline
@@ -40,6 +41,7 @@ def known_views() -> dict[str, tuple[str, View]]:
     return {
         "automaton": ("Automaton", automaton),
         "buffer": ("Buffer", buffer),
+        "paths": ("Paths", paths),
         "timeline": ("Timeline", timeline),
         "runs": ("Runs", runs),
         "plan": ("Plan", plan),
@@ -53,7 +55,8 @@ def chosen_views(
     """Views with their titles, from names, functions or pairs of a title and a function."""
     known = known_views()
     if views is None:
-        wanted = ["automaton", "buffer"] if trace.graph.states else []
+        cache = "paths" if trace.graph.kind == "contexts" else "buffer"
+        wanted = ["automaton", cache] if trace.graph.states else []
         adaptive = trace.counts().keys() & {"check", "replan"}
         return [
             known[name] for name in [*wanted, *(["invariants"] if adaptive else []), "timeline"]
@@ -199,6 +202,17 @@ class _Panel:
             "about": [about(key) for key in self.order],
             "history": [self.history[key] for key in self.order],
         }
+
+
+def still_part(scenes: Sequence[tuple[str, Scene]]) -> dict[str, Any]:
+    """Pictures with their titles as a part of one place, for a panel that shows nothing else."""
+    shapes: dict[str, int] = {}
+    panels = []
+    for title, scene in scenes:
+        panel = _Panel(title)
+        panel.draw(0, scene, shapes)
+        panels.append(panel.to_plain(lambda key: []))
+    return {"panels": panels, "shapes": [json.loads(shape) for shape in shapes]}
 
 
 # ---- what a player is told at once ----
