@@ -127,7 +127,8 @@ class Events:
         if not self.schema.naive:
             # Spark hands out timestamps in the local zone of this machine, without saying so.
             time = time.astimezone(UTC).replace(tzinfo=None)
-        return (time - datetime(1970, 1, 1)) // timedelta(microseconds=1)
+        passed: timedelta = time - datetime(1970, 1, 1)
+        return passed // timedelta(microseconds=1)
 
     @property
     def span(self) -> tuple[int | float, int | float]:
