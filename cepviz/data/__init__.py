@@ -8,6 +8,9 @@ from typing import Any
 _WHERE = {
     "FINANCE": "sectors",
     "HI_TECH": "sectors",
+    "TABLE_2": "selective",
+    "chained": "selective",
+    "chained_query": "selective",
     "correlated": "sectors",
     "correlation_threshold": "sectors",
     "letters": "sectors",
@@ -20,6 +23,9 @@ _WHERE = {
 __all__ = [
     "FINANCE",
     "HI_TECH",
+    "TABLE_2",
+    "chained",
+    "chained_query",
     "correlated",
     "correlation_threshold",
     "letters",

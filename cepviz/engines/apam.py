@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 from cepviz.engines.adaptive import Adaptive
@@ -26,6 +26,8 @@ from cepviz.plans.statistics import Statistics
 
 #: A rate that no server keeps up with: what is assumed where many events share one moment.
 FASTEST = 1e12
+#: How many events the arrival rate is taken from.
+RECENT = 128
 
 
 class Apam(Adaptive):
@@ -63,7 +65,7 @@ class Apam(Adaptive):
             plan = plan.in_query_order(pattern)
         self.costs = costs or calibrated()
         self.given_rate = arrival_rate
-        self._moments: deque[tuple[int, float]] = deque(maxlen=8)
+        self._times: deque[float] = deque(maxlen=RECENT)
         super().__init__(
             pattern, plan, planner=Latency(self.costs, arrival_rate or 1.0),
             policy=policy or "unconditional", **keywords,
@@ -75,19 +77,21 @@ class Apam(Adaptive):
         """Events per second: as given, or as the times of the last events have it."""
         if self.given_rate is not None:
             return self.given_rate
-        if len(self._moments) < 2:
+        if len(self._times) < 2:
             return 1.0
-        (count, start), (now, end) = self._moments[0], self._moments[-1]
-        seconds = (end - start) / self.schema.duration(1, "second")
-        return (now - count) / seconds if seconds > 0 else FASTEST
+        seconds = (self._times[-1] - self._times[0]) / self.schema.duration(1, "second")
+        return (len(self._times) - 1) / seconds if seconds > 0 else FASTEST
 
     def evaluator(self, plan: Plan, label: str) -> BranchEngine:
         return SplitEngine(
             self.pattern, plan, host=self, schema=self.schema, budget=self.budget, label=label
         )
 
+    def process(self, event: Event, mark: int | float) -> None:
+        self._times.append(event.end)
+        super().process(event, mark)
+
     def adapt(self, event: Event) -> None:
-        self._moments.append((self.counters.events, float(event.end)))
         self.planner = Latency(self.costs, self.arrival_rate)
         super().adapt(event)
 
@@ -122,10 +126,10 @@ def calibrate(size: int = 200, rounds: int = 3) -> Costs:
         events += [
             Event("B", time, id=time, position=time, x=high) for time in range(size, size + few)
         ]
-        started = perf_counter()
+        started = thread_time()
         for event in events:
             engine.push(event)
-        return perf_counter() - started
+        return thread_time() - started
 
     waiting, tried, passed = (
         min(seconds(lazy, high) for _ in range(rounds))
