@@ -136,13 +136,18 @@ class Queued:
     def __repr__(self) -> str:
         count = int(self.counted.sum())
         if not count:
-            return f"<{self.name} at {self.rate:,.4g}/s: no true final event to time>"
+            return f"<{self.name} at {spoken_rate(self.rate)}/s: no true final event to time>"
         told = ", ".join(f"p{p} {spoken_time(self.percentile(p))}" for p in (50, 95, 99))
+        means = map(spoken_time, (self.mean, self.mean_waiting, self.mean_service))
+        latency = "latency {} (waiting {}, service {})".format(*means)
         return (
-            f"<{self.name} at {self.rate:,.4g}/s: latency {spoken_time(self.mean)} (waiting "
-            f"{spoken_time(self.mean_waiting)}, service {spoken_time(self.mean_service)}), {told}, "
+            f"<{self.name} at {spoken_rate(self.rate)}/s: {latency}, {told}, "
             f"utilisation {self.utilisation:.3g}, {count:,} true final events>"
         )
+
+
+def spoken_rate(rate: float) -> str:
+    return f"{rate:,.0f}" if rate >= 100 else f"{rate:.3g}"
 
 
 def _mean(values: Array) -> float:
@@ -314,7 +319,7 @@ class Comparison:
     def __repr__(self) -> str:
         lines = []
         for rate in self.rates:
-            lines.append(f"{rate:,.4g} events a second")
+            lines.append(f"{spoken_rate(rate)} events a second")
             for cell in self.at(rate):
                 mark = ">" if cell.chosen else " "
                 lines.append(
@@ -332,7 +337,7 @@ class Comparison:
         rows = ""
         for cell in self.cells:
             parts = (
-                f"{cell.rate:,.4g}", html.escape(str(cell.plan)),
+                spoken_rate(cell.rate), html.escape(str(cell.plan)),
                 spoken_time(cell.estimate.latency), spoken_time(cell.queued.mean),
                 f"{cell.queued.utilisation:.2f}",
             )  # fmt: skip
@@ -348,8 +353,9 @@ class Comparison:
 def compare_splits(
     pattern: Pattern | Draft | str,
     stream: Any,
-    rates: Sequence[float],
+    rates: Sequence[float] = (),
     *,
+    utilisations: Sequence[float] = (),
     costs: Costs | None = None,
     measured: bool = False,
     statistics: Statistics | None = None,
@@ -360,7 +366,8 @@ def compare_splits(
 
     Each candidate is run once: what an event takes does not depend on when it comes. Services
     are counted by `costs` (calibrated if not given), or `measured`. `statistics` are taken from
-    the whole stream if not given.
+    the whole stream if not given. `utilisations` are rates too: those at which the fastest of the
+    candidates is so busy.
     """
     query, events = resolve(as_pattern(pattern), as_stream(stream).schema), as_stream(stream)
     if len(query.branches) != 1:
@@ -370,8 +377,9 @@ def compare_splits(
         statistics = measured_statistics(query, events)
     plans = candidates(query.branches[0], statistics)
     served = [serve(query, events, plan=plan, costs=None if measured else known) for plan in plans]
+    fastest = min(done.services[int(len(events) * warm_up) :].mean() for done in served)
     cells = []
-    for rate in rates:
+    for rate in (*rates, *(float(share / fastest) for share in utilisations)):
         wanted = Latency(known, rate)(query, statistics).plan
         for plan, done in zip(plans, served, strict=True):
             expected = estimate(query, plan, statistics, known, rate)
@@ -380,9 +388,16 @@ def compare_splits(
     return Comparison(cells, known, statistics)
 
 
-def measured_statistics(pattern: Pattern, events: Stream) -> Statistics:
-    """The rates and selectivities of a whole stream."""
-    estimator = Estimator(pattern, events.schema, windows=1e6)
-    for event in events:
-        estimator.push(event)
-    return estimator.statistics()
+def measured_statistics(pattern: Pattern, events: Stream, passes: int = 8) -> Statistics:
+    """The rates and selectivities of a whole stream, from samples of several passes over it."""
+    found = []
+    for seed in range(passes):
+        estimator = Estimator(pattern, events.schema, windows=1e6, seed=seed)
+        for event in events:
+            estimator.push(event)
+        found.append(estimator.statistics())
+    shares = {
+        text: sum(one.selectivity(text) for one in found) / passes
+        for text in found[0].selectivities
+    }
+    return Statistics(found[0].rates, shares)

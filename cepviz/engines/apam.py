@@ -114,28 +114,30 @@ def calibrated() -> Costs:
 def calibrate(size: int = 200, rounds: int = 3) -> Costs:
     """Measures what an insertion, an evaluation and a result take, on streams made for that.
 
-    First come events that only wait; then pairs that are tried and do not pass; then pairs that
-    pass. Of several rounds the fastest counts: nothing makes a machine faster than it is.
+    First come events that only wait, and leave the window again; then pairs that are tried and
+    do not pass; then pairs that pass. Of several rounds the fastest counts: nothing makes a machine
+    faster than it is.
     """
-    pattern = parse("PATTERN A; B; C WHERE A.x < B.x WITHIN 1000000")
+    text = "PATTERN A; B; C WHERE A.x < B.x WITHIN {} events"
+    few = size // 4
 
-    def seconds(lazy: bool, high: int) -> float:
-        engine = SplitEngine(pattern, Split("", "ABC") if lazy else Split("ABC"))
-        few = size if lazy else size // 4
-        events = [Event("A", time, id=time, position=time, x=1) for time in range(size)]
-        events += [
-            Event("B", time, id=time, position=time, x=high) for time in range(size, size + few)
+    def seconds(plan: Split, window: int, types: str, high: int) -> float:
+        engine = SplitEngine(parse(text.format(window)), plan)
+        events = [
+            Event(type, time, id=time, position=time, x=1 if type == "A" else high)
+            for time, type in enumerate(types)
         ]
         started = thread_time()
         for event in events:
             engine.push(event)
         return thread_time() - started
 
-    waiting, tried, passed = (
-        min(seconds(lazy, high) for _ in range(rounds))
-        for lazy, high in ((True, 0), (False, 0), (False, 2))
-    )
-    insertion = waiting / (2 * size)
-    pairs = size * (size // 4)
-    evaluation = max(tried - insertion * (size + size // 4), 0.0) / pairs
+    def fastest(*case: Any) -> float:
+        return min(seconds(*case) for _ in range(rounds))
+
+    insertion = fastest(Split("", "ABC"), size, "AB" * 2 * size, 0) / (4 * size)
+    mixed = "A" * size + "B" * few
+    tried, passed = (fastest(Split("ABC"), 2 * size, mixed, high) for high in (0, 2))
+    pairs = size * few
+    evaluation = max(tried - insertion * len(mixed), 0.0) / pairs
     return Costs(evaluation, max(passed - tried, 0.0) / pairs, insertion)

@@ -205,8 +205,9 @@ class Place:
                 for values in family:
                     if relates(bound, values):
                         found.append((min(first, position), (*values, bound)))
-        self.positions += [position for position, _ in new]
-        self.events += [bound for _, bound in new]
+        if new and (incoming or self.keeps_events or not self.eager):
+            self.positions += [position for position, _ in new]
+            self.events += [bound for _, bound in new]
         for first, values in incoming:
             fitting = self.within(values, barred if first >= barred else math.inf)
             tried += len(fitting)
@@ -228,7 +229,7 @@ class Place:
         if self.eager and not self.variable.kleene:
             if self.keeps_events:
                 self.keep(new, event)
-            else:
+            elif self.events:
                 self.events, self.positions = [], []
 
     def begin(self) -> list[Prefix]:
@@ -250,12 +251,17 @@ class Place:
 
     def expire(self, gone: list[int], event: Event) -> None:
         """Lets go of all that holds one of these events."""
+        older = self.older
+        out = [values for first in gone if first in older for values in older.pop(first)]
+        if not (out or self.incoming or self.positions or self.waiting or self.stored):
+            return
         last, why = gone[-1], f"the window has passed at {event.label}"
-        out = [values for first in gone for values in self.older.pop(first, ())]
         if self.incoming:
             out += [values for first, values in self.incoming if first <= last]
             self.incoming = [prefix for prefix in self.incoming if prefix[0] > last]
         self.drop_prefixes(out, event, why)
+        if not (self.positions or self.waiting or self.stored):
+            return
         old: list[Event]
         if self.variable.kleene:
             cut = bisect_right(self.stored, last, key=_position)
@@ -350,6 +356,7 @@ class Chain:
         self.places: list[Place] = []
         for number in range(len(self.names)):
             self.places.append(Place(self, number, number < self.cut))
+        self.eager, self.lazy = self.places[: self.cut], self.places[self.cut :]
         self.by_type: dict[str, list[Place]] = {}
         for place in self.places:
             self.by_type.setdefault(place.variable.type, []).append(place)
@@ -377,14 +384,14 @@ class Chain:
 
     def evaluate(self, event: Event) -> None:
         """The eager evaluator: matches an event with what came before it."""
-        for place in self.places[: self.cut]:
+        for place in self.eager:
             if place.waiting or place.incoming:
                 self.hand_on(place, place.run(event), event)
 
     def merge(self, event: Event) -> None:
         """The merger: joins what was deferred with the results of the eager evaluator."""
         self.clean(event)
-        for place in self.places[self.cut :]:
+        for place in self.lazy:
             self.hand_on(place, place.run(event), event)
 
     def hand_on(self, place: Place, found: list[Prefix], event: Event) -> None:
@@ -400,7 +407,7 @@ class Chain:
 
     def expire(self, gone: list[int], event: Event, mark: int | float) -> None:
         """Eager places follow the window; the others when they merge, or once in a window."""
-        for place in self.places[: self.cut]:
+        for place in self.eager:
             place.expire(gone, event)
         self.gone += gone
         if self.cleaned is None:
@@ -410,7 +417,7 @@ class Chain:
             self.cleaned = mark
 
     def clean(self, event: Event) -> None:
-        for place in self.places[self.cut :]:
+        for place in self.lazy:
             place.forget(event)
             if self.gone:
                 place.expire(self.gone, event)
@@ -420,8 +427,9 @@ class Chain:
         """The position from which on nothing may begin that this place matches: the border, unless
         a later place may still add an event from before it."""
         border = self.engine.border
-        later = self.places[place.number + 1 :]
-        if border is None or any(other.holds_before(border) for other in later):
+        if border is None:
+            return math.inf
+        if any(other.holds_before(border) for other in self.places[place.number + 1 :]):
             return math.inf
         return border
 
