@@ -40,7 +40,9 @@ from cepviz.language.chain import Chain, chain
 from cepviz.language.functions import function
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
+from cepviz.latency import Comparison, Queued, Served, compare_splits, serve, simulate
 from cepviz.matching import Result, engines, match, trace
+from cepviz.plans.apam import Costs
 from cepviz.plans.plan import Order, Split, Tree
 from cepviz.plans.statistics import Statistics
 from cepviz.trace import Snapshot, Trace
@@ -60,12 +62,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Adaptation", "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event",
-    "Kleene", "Match", "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError",
-    "Result", "Schema", "Seq", "SetupError", "Snapshot", "Split", "Statistics", "Stream",
-    "StreamError", "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call",
-    "chain", "count", "engines", "first", "function", "i", "last", "match", "max", "min", "parse",
-    "percent", "same", "spark", "sum", "trace", "types", "why", "why_not", "why_so_many",
+    "Adaptation", "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Comparison",
+    "Costs", "Event", "Kleene", "Match", "Or", "Order", "Pattern", "PatternError", "PlanError",
+    "PredicateError", "Queued", "Result", "Schema", "Seq", "Served", "SetupError", "Snapshot",
+    "Split", "Statistics", "Stream", "StreamError", "Trace", "TraceError", "Tree",
+    "UnsupportedError", "adapt", "avg", "call", "chain", "compare_splits", "count", "engines",
+    "first", "function", "i", "last", "match", "max", "min", "parse", "percent", "same", "serve",
+    "simulate", "spark", "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
 
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
