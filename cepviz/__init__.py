@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cepviz.adapting import Adaptation, adapt
 from cepviz.engines.base import Budget, Match
 from cepviz.errors import (
     BudgetError,
@@ -40,16 +39,17 @@ from cepviz.language.chain import Chain, chain
 from cepviz.language.functions import function
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
-from cepviz.latency import Comparison, Queued, Served, compare_splits, serve, simulate
 from cepviz.matching import Result, engines, match, trace
-from cepviz.plans.apam import Costs
 from cepviz.plans.plan import Order, Split, Tree
 from cepviz.plans.statistics import Statistics
 from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
     from cepviz import spark
+    from cepviz.adapting import Adaptation, adapt
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.latency import Comparison, Queued, Served, compare_splits, serve, simulate
+    from cepviz.plans.apam import Costs
     from cepviz.widgets.adaptlab import AdaptLab as AdaptLab
     from cepviz.widgets.compare import Compare as Compare
     from cepviz.widgets.compare import compare as compare
@@ -71,6 +71,13 @@ __all__ = [
     "simulate", "spark", "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
 
+#: What is loaded when it is first asked for, and where it is.
+LATER = {
+    "Adaptation": "adapting", "Comparison": "latency", "Costs": "plans.apam", "Queued": "latency",
+    "Served": "latency", "adapt": "adapting", "compare_splits": "latency", "serve": "latency",
+    "simulate": "latency", "why": "explain", "why_not": "explain", "why_so_many": "explain",
+}  # fmt: skip
+
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
 WIDGETS = {
     "AdaptLab": "adaptlab", "Compare": "compare", "Explain": "explaining", "Player": "player",
@@ -86,11 +93,11 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Explanations, Spark and widgets are loaded when they are first asked for."""
+    """Plans that adapt, explanations, Spark and widgets are loaded when first asked for."""
     if name == "spark":
         return import_module("cepviz.spark")
-    if name in ("why", "why_not", "why_so_many"):
-        return getattr(import_module("cepviz.explain"), name)
+    if name in LATER:
+        return getattr(import_module(f"cepviz.{LATER[name]}"), name)
     if name in WIDGETS:
         try:
             return getattr(import_module(f"cepviz.widgets.{WIDGETS[name]}"), name)
