@@ -18,13 +18,13 @@ from cepviz.language.pattern import Pattern
 
 #: By name, the fastest first: the default for a pattern is the first that takes it.
 ENGINES: dict[str, type[Engine]] = {
+    "columnar": Columnar,
     "eager": Eager,
     "sase": Sase,
     "lazy_chain": LazyChain,
     "lazy_tree": LazyTree,
     "zstream": ZStream,
     "adaptive": Adaptive,
-    "columnar": Columnar,
     "naive": Naive,
 }
 

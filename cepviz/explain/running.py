@@ -31,7 +31,7 @@ def watched(pattern: Pattern, stream: Stream, engine: str | None = None) -> Trac
     takes the pattern, unless one is named."""
     intervals = bool((stream.starts != stream.ends).any())
     sase = refusal(ENGINES["sase"], pattern, intervals) is None
-    name = engine or ("sase" if sase else engine_class(None, pattern, intervals).name)
+    name = engine or ("sase" if sase else engine_class(None, pattern, intervals, watch=True).name)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         budget = {"runs": MOST_WATCHED, "matches": MOST_WATCHED}

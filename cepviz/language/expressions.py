@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
-from functools import cache, cached_property
+from functools import cached_property
 from typing import Any
 
 Place = tuple[int, int, int]  # line, column (both from 1) and width in the text a node came from
@@ -47,9 +47,14 @@ def amount_text(amount: int | float, unit: str) -> str:
     return f"{number_text(amount)} {unit[:-1] if amount == 1 else unit}"
 
 
-@cache
-def _fields(kind: type[Expression]) -> tuple[str, ...]:
-    return tuple(item.name for item in fields(kind))
+#: The names of the fields of each kind of expression: walking asks for them all the time.
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields(kind: type) -> tuple[str, ...]:
+    if kind not in _FIELDS:
+        _FIELDS[kind] = tuple(item.name for item in fields(kind))
+    return _FIELDS[kind]
 
 
 @dataclass(frozen=True)
