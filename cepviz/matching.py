@@ -10,12 +10,12 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, overload
 
 from cepviz.engines.base import Budget, Engine, Failure, Match
-from cepviz.engines.columnar.matches import Matches
-from cepviz.engines.registry import ENGINES, engine_class
+from cepviz.engines.registry import CONTEXT_ENGINES, ENGINES, engine_class
 from cepviz.errors import BudgetError, CepError, CepWarning, did_you_mean
 from cepviz.events import Event, Stream
-from cepviz.language.build import Draft, as_pattern
+from cepviz.language.build import Draft, as_query
 from cepviz.language.chain import Chain
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 from cepviz.trace import Trace
 
@@ -74,8 +74,9 @@ class Result(Sequence[Match]):
         """
         if shape == "matches":
             names = [v.name for v in self.pattern.variables.values() if not v.negated]
-            by_column = self._matches.columns() if isinstance(self._matches, Matches) else None
-            if by_column:
+            # Matches that are kept as rows need not become objects first.
+            by_column = getattr(self._matches, "columns", lambda: None)()
+            if by_column is not None:
                 return self._by_column(names, by_column)
             rows = [
                 [
@@ -278,7 +279,7 @@ def with_composites(result: Result) -> Stream:
 
 
 def match(
-    pattern: Pattern | Draft | Chain | str,
+    pattern: Pattern | Draft | ContextQuery | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -306,7 +307,7 @@ def match(
 
 
 def trace(
-    pattern: Pattern | Draft | Chain | str,
+    pattern: Pattern | Draft | ContextQuery | Chain | str,
     stream: Any,
     engine: str | None = None,
     plan: Any = None,
@@ -343,7 +344,8 @@ def _stages(
     """Runs each query of a chain, or the one there is, and gives its result and its trace."""
     stream = as_stream(stream)
     inner: Result | None = None
-    for query in pattern.queries if isinstance(pattern, Chain) else (as_pattern(pattern),):
+    queries: Sequence[Any] = pattern.queries if isinstance(pattern, Chain) else (as_query(pattern),)
+    for query in queries:
         if inner is not None:
             stream = with_composites(inner)
         intervals = bool((stream.starts != stream.ends).any())
@@ -377,4 +379,5 @@ def _stages(
 
 def engines() -> dict[str, str]:
     """The engines there are, each with one line on what it is."""
-    return {name: (engine.__doc__ or "").split("\n")[0] for name, engine in ENGINES.items()}
+    known = {**ENGINES, **CONTEXT_ENGINES}
+    return {name: (engine.__doc__ or "").split("\n")[0] for name, engine in known.items()}

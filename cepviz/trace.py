@@ -403,7 +403,8 @@ class Trace:
         type, _, number = label.rpartition("#")
         inner = self.inner
         while inner is not None:
-            made_here = f"\nRETURN {type}(" in inner.pattern.replace("`", "")
+            text = inner.pattern.replace("`", "")
+            made_here = f"\nRETURN {type}(" in text or f"\nPUBLISH <{type}>" in text
             for index, step in inner.matches if made_here else ():
                 if str(step.number) == number:
                     return inner, index

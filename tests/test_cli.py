@@ -329,12 +329,12 @@ def test_check_with_data_knows_the_columns(data, capsys):
     assert "did you mean 'name'?" in capsys.readouterr().err
 
 
-def test_a_context_query_is_checked_but_not_run(data, capsys):
-    query = "CONTEXT CPC SELECT <Name> FROM <Stock> SEQUENCE <Stock> PUBLISH <Out>"
+def test_a_context_query_is_checked_and_run(data, capsys):
+    query = "CONTEXT CPC SELECT <name> FROM <A> SEQUENCE <B> PUBLISH <Out>"
     assert run("check", query) == 0
-    assert "no engine runs a CONTEXT query yet" in capsys.readouterr().out
-    assert run("match", query, data) == 1
-    assert "no engine runs it yet" in capsys.readouterr().err
+    assert "contexts: yes, the default" in capsys.readouterr().out
+    assert run("match", query, data) == 0
+    assert "by contexts" in capsys.readouterr().out
 
 
 def test_engines_are_listed(capsys):

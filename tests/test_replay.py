@@ -35,7 +35,7 @@ def opened(trace, tmp_path, page, watch):
 
 
 def said(page):
-    return page.locator("#say").inner_text()
+    return page.locator(".say").inner_text()
 
 
 def test_a_page_asks_nobody_for_anything(trace):
@@ -56,7 +56,7 @@ def test_a_long_page_shows_a_bar_while_it_is_made(trace, monkeypatch):
     assert bars == [(len(trace), " steps", False)]
     assert replay(trace, progress=False) == replay(trace) == page
     assert len(bars) == 1, "a short page needs none"
-    monkeypatch.setattr("cepviz.views.replay.LONG", 10)
+    monkeypatch.setattr("cepviz.views.film.LONG", 10)
     replay(trace)
     assert bars[1:] == [(len(trace), " steps", None)], "None leaves it out where no terminal is"
 
@@ -88,25 +88,25 @@ def test_letters_jump_to_matches_and_splits(opened, trace):
     opened.keyboard.press("Home")
     opened.keyboard.press("s")
     assert said(opened) == trace[trace.next(0, "spawn")].say()
-    assert opened.locator("#next-replan").is_disabled()
+    assert opened.locator(".next-replan").is_disabled()
 
 
 def test_a_digit_follows_a_run(opened, trace):
     opened.keyboard.press("End")
     opened.keyboard.press("1")
-    assert "following run" in opened.locator("#where").inner_text()
+    assert "following run" in opened.locator(".where").inner_text()
     run = opened.evaluate("player.run")
     opened.keyboard.press("ArrowLeft")
     assert opened.evaluate("player.data.runs[player.step]") == run
     opened.keyboard.press("Escape")
-    assert "following" not in opened.locator("#where").inner_text()
+    assert "following" not in opened.locator(".where").inner_text()
 
 
 def test_play_goes_on_by_itself_and_stops_at_the_end(opened, trace):
-    opened.select_option("#speed", "40")
+    opened.select_option(".speed", "40")
     opened.keyboard.press("Space")
     opened.wait_for_function(f"player.step === {len(trace) - 1}")
-    assert opened.locator("#play").inner_text() == "play"
+    assert opened.locator(".play").inner_text() == "play"
 
 
 def test_the_slider_shows_any_step_as_stepping_does(opened, trace):

@@ -6,7 +6,7 @@ import time
 from xml.etree import ElementTree
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 from test_sase import QUERY_3, google
 
 import cepviz as cep
@@ -166,12 +166,12 @@ def test_badges_count_the_live_runs_and_list_them(query_3):
     assert text(scene, f"{state(query_3, 'a[i]')}:note") == "split (take-proceed)"
 
 
-def test_many_runs_are_99_plus_and_twenty_are_listed():
+def test_many_runs_are_counted_and_twenty_are_listed():
     trace = Trace(graph=traced("eager").graph)
     for number in range(150):
         trace(Move(str(number), "e1", "take", "take a", "q1", "q2", (("a", ("e1",)),)))
     scene = automaton(trace)
-    assert text(scene, "state:1:badge:text") == "99+"
+    assert text(scene, "state:1:badge:text") == "150"
     lines = scene.shapes["state:1:badge"].title.splitlines()
     assert (len(lines), lines[-1]) == (22, "and 130 more")
 
@@ -269,7 +269,7 @@ def keys(scene):
     return [part.get("data-key") for part in tree.iter() if part.get("data-key") is not None]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WATCHED)
 def test_every_step_is_drawn_in_the_same_places(engine):
     trace = traced(engine)
     still = places(automaton(trace, 0))
@@ -300,8 +300,8 @@ def test_every_step_is_drawn_in_the_same_places(engine):
     ],
 )
 def test_other_patterns_are_drawn_too(pattern):
-    for engine, made in ENGINES.items():
-        if made.refuses(cep.parse(pattern)) is None:
+    for engine in WATCHED:
+        if ENGINES[engine].refuses(cep.parse(pattern)) is None:
             trace = traced(engine, pattern)
             for index in range(0, len(trace), 3):
                 automaton(trace, index)
@@ -656,3 +656,41 @@ def test_names_that_differ_late_stay_apart():
     assert (
         len([key for key in scene.shapes if key.startswith("state:") and key.count(":") == 1]) == 4
     )
+
+
+# ---- merged runs ----
+
+
+def bright(scene):
+    """The cells and the number of pointers that are not dim."""
+    cells = [k.split(":")[2] for k, s in scene.shapes.items() if re.fullmatch(r"cell:\d+:\w+", k)
+             and "dim" not in s.classes]  # fmt: skip
+    pointers = [k for k, s in scene.shapes.items() if re.fullmatch(r"pointer:\d+:\w+:\d+", k)
+                and "path" in s.classes.split()]  # fmt: skip
+    return sorted(cells), len(pointers)
+
+
+@pytest.fixture(scope="module")
+def merged():
+    """Run 2 merges into run 1 at b1, run 3 at b2; run 1 then finds three matches at c1."""
+    query = "PATTERN SEQ(A a, B b, C c) WHERE skip_till_next_match WITHIN 20"
+    events = stream("a1 a2 b1 a3 b2 c1")
+    return cep.trace(query, events, engine="sase", algorithm="merging")
+
+
+def test_a_run_carries_those_that_merged_into_it(merged):
+    before = first(merged, "merge", run="2") - 1
+    assert bright(buffer(merged, before, run="1")) == (["a1", "b1"], 2)
+    after = first(merged, "merge", run="3")
+    assert bright(buffer(merged, after, run="1")) == (["a1", "a2", "a3", "b1", "b2"], 6)
+
+
+def test_a_merged_run_goes_on_in_the_other(merged):
+    last = first(merged, "match", number=1) - 1
+    assert bright(buffer(merged, last, run="2")) == (["a2", "b1", "c1"], 3)
+    assert bright(buffer(merged, last, run="3"))[0] == ["a3", "b2", "c1"]
+
+
+def test_a_match_of_a_merged_run_shows_its_own_events(merged):
+    found = [bright(buffer(merged, place))[0] for place, _ in merged.matches]
+    assert found == [["a1", "b1", "c1"], ["a2", "b1", "c1"], ["a3", "b2", "c1"]]

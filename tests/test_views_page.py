@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 
 import cepviz as cep
-from cepviz.engines.registry import ENGINES
+from cepviz.explain import why, why_not
 from cepviz.steps import Check, Replan
 from cepviz.trace import Trace
 from cepviz.views.automaton import automaton
 from cepviz.views.buffer import buffer
 from cepviz.views.invariants import invariants
 from cepviz.views.metrics import metrics
+from cepviz.views.pattern import pattern
 from cepviz.views.plan import plan
 from cepviz.views.runs import runs
 from cepviz.views.timeline import timeline
@@ -24,13 +25,18 @@ EVENTS = "a1(x=1) a2(x=3) b1(x=2) b2(x=4) c1(x=3) c2(x=5)"
 
 
 def scenes():
-    for engine in ENGINES:
+    for engine in WATCHED:
         trace = cep.trace(PATTERN, stream(EVENTS), engine=engine)
         index = trace.next(0, "match")
         for view in (automaton, buffer, timeline, runs):
             yield f"{engine} {view.__name__}", view(trace, index)
         if trace.plan:
             yield f"{engine} plan", plan(trace)
+            expected = dict.fromkeys(("a", "b", "c", "(a b)", "((a b) c)"), 3.0)
+            yield f"{engine} plan, expected", plan(trace, expected=expected)
+    yield "pattern", pattern("PATTERN SEQ(AND(A a, B+ b[]), ~(D d), OR(C c, D e)) WITHIN 9")
+    yield "why", why(cep.match(PATTERN, stream(EVENTS))[0]).picture()
+    yield "why not", why_not(PATTERN, stream(EVENTS), a="a2", b="b1", c="c1").picture()
     broken = Trace()
     broken(Check("1", "rate(C)", "rate(B)", 10.0, 15.0, True))
     broken(Replan("C, B, A", "C, A, B", "invariant 2 broke"))

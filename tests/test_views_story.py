@@ -4,10 +4,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 
 import cepviz as cep
-from cepviz.engines.registry import ENGINES
 from cepviz.explain import why, why_not
 from cepviz.views.story import AFTER, AXIS_LEFT, AXIS_RIGHT, BEFORE, story
 from cepviz.views.timeline import timeline
@@ -98,7 +97,7 @@ def test_the_middle_of_a_long_match_is_one_row():
     assert names[-2:] == ["b[59]", "c"] and ("tick", "b[i].x 59 > b[i-1].x 58") in row(scene, 12)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WATCHED)
 def test_every_engine_has_stories(engine):
     trace = cep.trace(QUERY, stream(EVENTS), engine=engine)
     scene = story(why(cep.match(QUERY, stream(EVENTS))[0], trace))
@@ -183,3 +182,43 @@ def test_a_candidate_must_be_in_the_trace():
         timeline(trace, candidate={"b": ["b9"]})
     with pytest.raises(cep.CepError, match="a stream has no variables"):
         timeline(stream(EVENTS), candidate={"b": ["b1"]})
+
+
+# ---- whatever the data hold ----
+
+HOSTILE = [
+    *("<script>alert(1)</script>", "\"'><b onload=x>&amp;", "a\nb\tc\x00\x1b[31m", "x" * 10_000),
+    *("🚀👩‍👩‍👧", "\u202eevil\u2066", "מחיר שלום", "]]>", "--><!--", "\ud800", "`"),
+]
+
+
+def visible(root):
+    for shown in root.iter("{http://www.w3.org/2000/svg}text"):
+        yield "".join([shown.text or "", *(child.tail or "" for child in shown)])
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_whatever_the_data_hold_explanations_are_well_formed_and_small(text, tmp_path):
+    type = text.replace("`", "").replace("\n", "").replace("\x00", "").replace("\x1b", "")[:500]
+    named = f"`{type}`" if type and not type.startswith("\ud800") else "A"
+    type = type if named != "A" else "A"
+    rows = [
+        {"key": f"{text}1", "type": type, "time": 1, "v": text},
+        {"key": f"{text}2", "type": "B", "time": 2, "v": text},
+        {"key": f"{text}3", "type": "B", "time": 3, "v": "other"},
+    ]
+    events = cep.Stream.from_records(rows, id="key")
+    query = f"PATTERN SEQ({named} a, B b) WHERE [v] WITHIN 9"
+    story_of = why(cep.match(query, events)[0])
+    verdict = why_not(query, events, a=f"{text}1", b=f"{text}3")
+    for explained in (story_of, verdict):
+        picture = explained.picture()
+        for theme in ("auto", "light", "dark"):
+            written = picture.svg(theme)
+            root = ElementTree.fromstring(written)
+            assert not root.findall(".//{*}script") and not root.findall(".//{*}b")
+            assert all(len(shown) <= 140 and shown.isprintable() for shown in visible(root))
+        picture.save(tmp_path / "x.html")
+        page = explained._repr_mimebundle_()["text/html"]
+        assert "<script" not in page and "<b onload" not in page
+        assert all(line.isprintable() for line in explained.text().splitlines())

@@ -9,17 +9,17 @@ import weakref
 import xml.etree.ElementTree as ET
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 from test_sase import QUERY_3, google
 
 import cepviz as cep
-from cepviz.engines.registry import ENGINES
-from cepviz.steps import Arrive, Check, Drop, Matched, Move, Replan, Spawn
+from cepviz.steps import Arrive, Check, Drop, Matched, Move, Replan, Spawn, Step
 from cepviz.trace import Trace
 from cepviz.views.axis import nice_times
 from cepviz.views.invariants import invariants, invariants_text
 from cepviz.views.metrics import measures, metrics, metrics_text
-from cepviz.views.plan import as_plan, plan, plan_text
+from cepviz.views.plan import plan, plan_text
+from cepviz.views.plan_numbers import as_plan
 from cepviz.views.runs import lives, runs, runs_text
 from cepviz.views.timeline import timeline, timeline_text
 
@@ -294,7 +294,10 @@ def test_an_order_is_a_chain_with_what_was_tried_and_passed(lazy):
     assert [said[f"node:{name}:name"] for name in "cab"] == ["1. c: C", "2. a: A", "3. b: B"]
     assert [said[f"node:c:{n}"] for n in range(3)] == ["2 events", "2 of 2 passed", "2 runs out"]
     assert said["node:b:1"] == "4 of 6 passed" and said["node:b:share"] == "67%"
-    assert said["node:a:3"] == "6 expected (×0.5)"
+    assert (said["node:a:expected:number"], said["node:a:actual:number"]) == ("6", "3")
+    assert said["node:a:off"] == "2 times fewer"
+    assert "6 expected (×0.5)" in scene.shapes["node:a"].title
+    assert "node:b:expected" not in scene.shapes, "nothing is expected of it"
     assert said["flow:a:b:text"] == "3"
     start = plan(lazy, 0)
     assert texts(start)["node:c:0"] == "0 events"
@@ -309,6 +312,33 @@ def test_a_tree_has_its_leaves_at_the_bottom():
     assert texts(scene)["node:(b c):0"] == "1 of 2 passed"
     assert texts(scene)["flow:c:(b c):text"] == "2"
     assert plan_text(trace).splitlines()[1] == "join (a (b c))  (1 of 1 passed; 1 run out)"
+
+
+def test_expected_and_actual_are_bars_on_one_scale(lazy):
+    scene = plan(lazy, expected={"c": 2.0, "a": 3.0, "b": 900.0})
+    said = texts(scene)
+    wide = {
+        (name, word): scene.shapes[f"node:{name}:{word}:bar"].attributes["width"]
+        for name in "cab" for word in ("expected", "actual")
+    }  # fmt: skip
+    assert wide["c", "expected"] == wide["c", "actual"] < wide["a", "actual"]
+    assert wide["b", "expected"] == max(wide.values()) > 4 * wide["b", "actual"]
+    assert said["node:c:off"] == "as expected" and "node:c:far" not in scene.shapes
+    assert said["node:b:off"] == "225 times fewer"
+    assert scene.shapes["node:b:far"].classes == "cross", "not by colour alone"
+    classes = {scene.shapes[f"node:c:{word}:bar"].classes for word in ("expected", "actual")}
+    assert classes == {"other-side", "watched"}, "hollow and filled"
+
+
+def test_a_leaf_of_a_tree_has_what_it_kept_beside_what_was_expected():
+    events = stream("a1(x=1) b1(x=2) c1(x=3) c2(x=0)")
+    trace = cep.trace(ABC, events, "zstream", cep.Tree(("a", ("b", "c"))))
+    said = texts(plan(trace, expected={"c": 4.0, "(b c)": 0.25}))
+    assert (said["node:c:expected:number"], said["node:c:actual:number"]) == ("4", "2")
+    assert (said["node:(b c):expected:number"], said["node:(b c):off"]) == ("0.25", "4 times more")
+    assert plan_text(trace, expected={"c": 4.0}).splitlines()[-1] == (
+        "    c: C  (2 events; 2 kept, 100%; 4 expected (×0.5))"
+    )
 
 
 def test_a_plan_alone_is_drawn_with_given_counts():
@@ -364,6 +394,21 @@ def test_an_invariant_is_two_bars_and_a_gap_that_is_crossed_when_it_breaks():
     assert left < right
     left, right = (broke.shapes[key].attributes["width"] for key in keys[:2])
     assert left > right
+
+
+def test_a_distance_moves_the_place_where_it_breaks():
+    trace = Trace()
+    trace(Check("1", "rate(B)", "rate(A)", 11.0, 10.0, True, 0.2))
+    said = texts(invariants(trace))
+    assert said["invariant:1:slack"] == "gap 1, 10% of the right side"
+    assert said["invariant:1:distance"] == "distance 20%: breaks at 12"
+    assert "invariant:1:limit" in invariants(trace).shapes
+    assert trace[0].say() == "Invariant 1 holds: rate(B) 11 < rate(A) 10 (and 20% more)."
+    assert Step.from_plain(trace[0].to_plain()) == trace[0]
+    assert Step.from_plain(trace[0].to_plain()[:-1]).distance == 0, "as older files have it"
+    plain = Trace()
+    plain(Check("1", "rate(B)", "rate(A)", 9.0, 10.0, True))
+    assert "invariant:1:limit" not in invariants(plain).shapes
 
 
 def test_a_new_plan_shows_its_own_invariants_and_what_brought_it():
@@ -434,7 +479,7 @@ def test_plotly_is_loaded_only_when_a_figure_is_made():
 VIEWS = [timeline, runs, plan, invariants]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WATCHED)
 def test_every_step_of_every_engine_is_drawn_and_nothing_moves(engine):
     pattern = "PATTERN SEQ(A a, B b, C c) WHERE a.x <= c.x WITHIN 5"
     events = stream("a1(x=1) b1(x=1) a2(x=2) c1(x=1) b2(x=1) c2(x=3) a3(x=0) b3(x=1) c3(x=2)")

@@ -8,25 +8,41 @@ from typing import Any
 _WHERE = {
     "FINANCE": "sectors",
     "HI_TECH": "sectors",
+    "TABLE_2": "selective",
+    "chained": "selective",
+    "chained_query": "selective",
     "correlated": "sectors",
     "correlation_threshold": "sectors",
+    "drifting": "drift",
+    "flights": "new_york",
     "letters": "sectors",
     "paired": "sectors",
     "sector_ticks": "sectors",
+    "STOCK_QUERY": "trading",
+    "stock_prices": "trading",
     "stock_ticks": "stocks",
     "template": "stocks",
+    "trading_days": "trading",
 }
 
 __all__ = [
     "FINANCE",
     "HI_TECH",
+    "STOCK_QUERY",
+    "TABLE_2",
+    "chained",
+    "chained_query",
     "correlated",
     "correlation_threshold",
+    "drifting",
+    "flights",
     "letters",
     "paired",
     "sector_ticks",
+    "stock_prices",
     "stock_ticks",
     "template",
+    "trading_days",
 ]
 
 

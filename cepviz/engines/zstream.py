@@ -53,10 +53,11 @@ class Entry:
 class Node:
     """A leaf or a join, with the buffer of what it holds."""
 
-    def __init__(self, evaluation: Evaluation, variables: frozenset[int], label: str):
+    def __init__(self, evaluation: Evaluation, variables: frozenset[int], text: str):
         self.evaluation = evaluation
         self.variables = variables
-        self.label = label
+        self.text = text
+        self.label = evaluation.prefix + text
         self.parent: Join | None = None
         self.entries: dict[int, Entry] = {}
         self.expiry: list[tuple[Any, int, Entry]] = []
@@ -113,7 +114,7 @@ class Leaf(Node):
     def __init__(self, evaluation: Evaluation, index: int):
         self.variable = evaluation.branch.variables[index]
         name = self.variable.name
-        super().__init__(evaluation, frozenset({index}), evaluation.prefix + name)
+        super().__init__(evaluation, frozenset({index}), name)
         self.index = index
         own = evaluation.branch.own(name)
         failed = evaluation.engine.failed
@@ -162,8 +163,8 @@ class Join(Node):
     """A node that joins two others: order, window, then predicates."""
 
     def __init__(self, evaluation: Evaluation, left: Node, right: Node):
-        label = f"({left.label} {right.label})"
-        super().__init__(evaluation, left.variables | right.variables, label)
+        text = f"({left.text} {right.text})"
+        super().__init__(evaluation, left.variables | right.variables, text)
         self.left, self.right = left, right
         left.parent = right.parent = self
         names = evaluation.names

@@ -12,6 +12,7 @@ from cepviz.events import Event, Stream
 from cepviz.explain.candidate import Ground
 from cepviz.explain.running import watched
 from cepviz.explain.shown import Explanation, Table, cut, events_in, frame, role, told, view
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.evaluate import elements, explain
 from cepviz.language.expressions import Compare, Expression, needs_all
 from cepviz.language.parser import parse
@@ -162,21 +163,26 @@ def why(match: Match, trace: Trace | None = None) -> Why:
             "this match does not know its stream: take it from a result, as in match(...)[0], "
             "or give the trace it is in, as in why(match, trace)"
         )
+    pattern: Any
     if result is not None:
         pattern = result.pattern
     else:
         assert trace is not None
         pattern = resolve(parse(trace.pattern), match._schema)
+    if isinstance(pattern, ContextQuery):
+        from cepviz.explain.contexts import why_context
+
+        return why_context(match, pattern, trace, result)
     if trace is None:
         assert result is not None
         trace, note = _watch(match, pattern, result.stream)
-    step = _locate(match, trace)
+    step = locate(match, trace)
     if step is None:
         if trace.note:
             raise CepError(f"the trace ends before this match: {trace.note}")
         raise CepError(f"{told(match.bindings)} is no match of this trace of {trace.engine}")
     branch = _branch(pattern, match)
-    lineage, steps = _history(trace, step, match)
+    lineage, steps = history(trace, step, match)
     stream = None if result is None else result.stream
     return Why(
         match,
@@ -185,10 +191,10 @@ def why(match: Match, trace: Trace | None = None) -> Why:
         step,
         steps,
         _parts(match, branch, trace, steps, lineage),
-        _choices(trace, steps, lineage),
+        choices(trace, steps, lineage),
         _absent(match, branch, pattern, stream),
         _pointers(trace, step, match),
-        _number(match, result),
+        numbered(match, result),
         note,
     )
 
@@ -203,7 +209,7 @@ def _watch(match: Match, pattern: Pattern, stream: Stream) -> tuple[Trace, str]:
     part: Stream = stream[ground.row(events[0]) : ground.row(events[-1]) + 1]
     query = replace(pattern, output="all")
     trace = watched(query, part)
-    if _locate(match, trace) is not None or pattern.strategy != ANY:
+    if locate(match, trace) is not None or pattern.strategy != ANY:
         return trace, ""
     # Skipped events have no say under any-match; they only multiply the runs.
     alone = Stream.from_records(events)
@@ -213,7 +219,7 @@ def _watch(match: Match, pattern: Pattern, stream: Stream) -> tuple[Trace, str]:
     return watched(query, alone, "naive"), f"The engine {trace.engine} does not find this match."
 
 
-def _locate(match: Match, trace: Trace) -> int | None:
+def locate(match: Match, trace: Trace) -> int | None:
     wanted = dict(labels_of(match.bindings))
     return next((index for index, step in trace.matches if dict(step.bindings) == wanted), None)
 
@@ -228,13 +234,13 @@ def _branch(pattern: Pattern, match: Match) -> Branch:
     raise CepError(f"the pattern has no branch with {', '.join(sorted(there))}")
 
 
-def _number(match: Match, result: Result | None) -> int | None:
+def numbered(match: Match, result: Result | None) -> int | None:
     if result is None:
         return None
     return next((n for n, other in enumerate(result, 1) if other is match or other == match), None)
 
 
-def _history(trace: Trace, step: int, match: Match) -> tuple[list[str], list[int]]:
+def history(trace: Trace, step: int, match: Match) -> tuple[list[str], list[int]]:
     """The run of the match and those it split from, and the steps that tell its story."""
     found = trace[step]
     assert isinstance(found, Matched)
@@ -307,7 +313,7 @@ def _whole(conjunct: Expression, name: str) -> bool:
     return needs_all(conjunct, name)
 
 
-def _choices(trace: Trace, steps: list[int], lineage: list[str]) -> list[Choice]:
+def choices(trace: Trace, steps: list[int], lineage: list[str]) -> list[Choice]:
     found = []
     for index in steps:
         step = trace[index]

@@ -18,8 +18,9 @@ from cepviz.explain.fixes import Fix, fixes, reported
 from cepviz.explain.funnel import Funnel, funnel
 from cepviz.explain.running import quietly, watched
 from cepviz.explain.shown import Explanation, Table, count, events_in, frame, told, view
-from cepviz.language.build import as_pattern
+from cepviz.language.build import as_query
 from cepviz.language.chain import Chain
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import ANY, NEXT, STRICT, Branch, Pattern
 from cepviz.matching import Result, as_stream, with_composites
 from cepviz.steps import Arrive, Drop, Move, Test
@@ -257,7 +258,13 @@ def why_not(pattern: Any, stream: Any = None, /, **bindings: Any) -> WhyNot | Fu
     if isinstance(pattern, Chain):
         query, events, note = _of_chain(pattern, as_stream(stream), bindings)
     else:
-        query, events = as_pattern(pattern), as_stream(stream)
+        query, events = as_query(pattern), as_stream(stream)
+    if isinstance(query, ContextQuery):
+        from cepviz.explain.contexts import why_not_context
+
+        judged = why_not_context(query, events, bindings)
+        judged.note = note
+        return judged
     if not bindings:
         found = funnel(query, events)
         found.verdict = " ".join(filter(None, [note, found.verdict]))
@@ -273,7 +280,7 @@ def why_not(pattern: Any, stream: Any = None, /, **bindings: Any) -> WhyNot | Fu
 
 def _of_chain(
     chain: Chain, stream: Stream, bindings: Mapping[str, Any]
-) -> tuple[Pattern, Stream, str]:
+) -> tuple[Pattern | ContextQuery, Stream, str]:
     """The query of a chain that is asked about, and the stream it reads."""
     queries = chain.queries
     fitting = [n for n, query in enumerate(queries) if bindings.keys() <= query.variables.keys()]
@@ -283,12 +290,14 @@ def _of_chain(
         )
         names = " and ".join(bindings)
         raise CepError(f"no query of the chain has {names}: {known}. Ask about one query at a time")
+    query: Any
     for number, query in enumerate(queries):
-        last = number == fitting[-1]
+        note = f"Query {number + 1} of {len(queries)} of the chain."
+        if number == fitting[-1]:
+            return query, stream, note
         result, stopped = quietly(query, stream)
         # Without bindings it is the first query that finds nothing: those after it cannot.
-        if last or (not bindings and not len(result)):
-            note = f"Query {number + 1} of {len(queries)} of the chain."
+        if not bindings and not len(result):
             return query, stream, note
         if stopped:
             raise CepError(
@@ -296,7 +305,7 @@ def _of_chain(
                 "Ask about it alone first"
             )
         stream = with_composites(result)
-    raise AssertionError("a chain has a last query")
+    raise AssertionError("one of the queries fits")
 
 
 def _verdict(ground: Ground, given: Held, late: frozenset[Event]) -> WhyNot:

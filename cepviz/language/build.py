@@ -617,6 +617,13 @@ def Kleene(variable: Any, optional: bool = False) -> Draft:
     return Draft(KleeneNode(atom, optional))
 
 
+def as_query(given: Any) -> Pattern | ContextQuery:
+    """What a text, a draft, a pattern or a CONTEXT query stands for."""
+    if isinstance(given, str):
+        given = parse(given)
+    return given if isinstance(given, ContextQuery) else as_pattern(given)
+
+
 def as_pattern(given: Any) -> Pattern:
     """The pattern that a text, a draft or a pattern stands for."""
     if isinstance(given, str):
@@ -626,7 +633,7 @@ def as_pattern(given: Any) -> Pattern:
     if isinstance(given, Pattern):
         return given
     if isinstance(given, ContextQuery):
-        raise UnsupportedError("a CONTEXT query is read and printed, but no engine runs it yet")
+        raise UnsupportedError("a pattern is wanted here, and this is a CONTEXT query")
     raise CepError(f"a pattern is text or a Pattern, not {type(given).__name__}")
 
 

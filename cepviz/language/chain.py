@@ -5,21 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from cepviz.errors import PatternError, one_of
-from cepviz.language.build import Draft, as_pattern
+from cepviz.language.build import Draft, as_query
+from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 
 
 @dataclass(frozen=True)
 class Chain:
-    """Queries in order; each but the last has a RETURN, and later ones can use its type."""
+    """Queries in order; each but the last has a RETURN, or a PUBLISH if it is a CONTEXT query, and
+    later ones can use its type."""
 
-    queries: tuple[Pattern, ...]
+    queries: tuple[Pattern | ContextQuery, ...]
 
     def __str__(self) -> str:
         return "\n\n".join(map(str, self.queries))
 
 
-def chain(*queries: Pattern | Draft | str) -> Chain:
+def chain(*queries: Pattern | Draft | ContextQuery | str) -> Chain:
     """Joins queries so that the composite events of one are events for the next.
 
     A composite event has the type and attributes of its RETURN, and lasts from the first to the
@@ -34,7 +36,7 @@ def chain(*queries: Pattern | Draft | str) -> Chain:
     >>> cep.match(both, s)[0].ids
     {'r': 'Rise#1', 'b': 2}
     """
-    read = tuple(map(as_pattern, queries))
+    read = tuple(map(as_query, queries))
     if not read:
         raise PatternError("a chain needs at least one query")
     returned: list[str] = []
@@ -47,9 +49,14 @@ def chain(*queries: Pattern | Draft | str) -> Chain:
             )
         if number < len(read):
             if query.returns is None:
+                context = isinstance(query, ContextQuery)
+                needs = (
+                    "PUBLISH, such as PUBLISH <Rise>"
+                    if context
+                    else ("RETURN, such as RETURN Rise(top = b.x)")
+                )
                 raise PatternError(
-                    f"query {number} of the chain feeds the next, so it needs a RETURN, "
-                    "such as RETURN Rise(top = b.x)"
+                    f"query {number} of the chain feeds the next, so it needs a {needs}"
                 )
             returned.append(query.returns.type)
     return Chain(read)

@@ -31,6 +31,7 @@ from cepviz.language.expressions import (
     Negative,
     Opposite,
     Percent,
+    Relation,
     Symbol,
 )
 from cepviz.language.functions import find_function
@@ -147,6 +148,8 @@ def _cells(node: Expression, columns: Mapping[str, Columns], size: int) -> Cells
     if isinstance(node, Attribute):
         values, nulls = columns[node.variable][node.name]
         return Cells(_plain(values), nulls, np.zeros(size, dtype=bool))
+    if isinstance(node, Relation):
+        return _cells(Opposite(node.meaning) if node.negated else node.meaning, columns, size)
     if isinstance(node, All | Either):
         true, false = _truth(node, columns, np.ones(size, dtype=bool), None)
         return Cells(true, ~(true | false), np.zeros(size, dtype=bool))

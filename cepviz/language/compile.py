@@ -28,6 +28,7 @@ from cepviz.language.expressions import (
     Negative,
     Opposite,
     Percent,
+    Relation,
     Symbol,
     looks_back,
     per_element,
@@ -178,6 +179,11 @@ class Writer:
         if isinstance(node, Compare):
             sign = "==" if node.operator == "=" else node.operator
             return f"({self.value(node.left, leaves)} {sign} {self.value(node.right, leaves)})"
+        if isinstance(node, Relation):
+            tests = node.meaning
+            parts = tests.parts if isinstance(tests, All) else (tests,)
+            written = " and ".join(self.value(part, leaves) for part in parts)
+            return f"({'not ' * node.negated}({written}))"
         if isinstance(node, In):
             options = [self.value(option, leaves) for option in tuple(node.children())[1:]]
             word = "not in" if node.negated else "in"

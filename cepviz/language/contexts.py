@@ -1,22 +1,20 @@
 """The language of CONTEXTS: `CONTEXT ... SELECT ... FROM ... SEQUENCE | KLNCLOSE ... PUBLISH`.
 
 A query composes interval events: an operator takes the events of one stream as initiators, those
-of another as detectors, and its output can be the initiator of a further operator. It is read and
-printed here, and not run yet.
+of another as detectors, and its output can be the initiator of a further operator. Here is the
+query as a value; `context_parser` reads it, the engine `contexts` runs it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
-from functools import cache
-from pathlib import Path
+from functools import cached_property
 from typing import Any
 
-import lark
-
-from cepviz.errors import PatternError, did_you_mean
+from cepviz.errors import PatternError, one_of
 from cepviz.language.expressions import (
+    Attribute,
     Duration,
     Expression,
     Literal,
@@ -26,8 +24,9 @@ from cepviz.language.expressions import (
 )
 from cepviz.language.highlight import highlighted
 from cepviz.language.literals import as_literal
-from cepviz.language.parser import Builder, check_condition, place_of, read, unquoted
-from cepviz.language.pattern import check_depth
+from cepviz.language.parser import check_condition
+from cepviz.language.pattern import Branch, Returns, check_depth
+from cepviz.language.structure import Variable
 
 #: Our word for each context and the paper's abbreviation ("EXP" is its "expended").
 CONTEXTS = {"compact": "CPC", "expanded": "EXP", "complete": "CPL", "traceable": "TCL"}
@@ -36,6 +35,14 @@ WORDS |= {word: word for word in CONTEXTS} | {"expended": "expanded", "extended"
 
 ROLES = ("pre", "suf", "cur")
 DEEPEST = 50
+
+#: How a window slides, and how a query says it.
+STRATEGIES = {
+    "rolling": "ROLLING",
+    "wipe-out": "WIPEOUT",
+    "referencing-keep": "KEEP",
+    "rigid": "RIGID",
+}
 
 
 @dataclass(frozen=True)
@@ -48,8 +55,20 @@ class Part(Expression):
     edge: str = ""
 
     def __str__(self) -> str:
+        return str(self.attribute())
+
+    def attribute(self) -> Role:
+        """The same as an attribute, for those who evaluate it."""
         part = f"{self.edge}(${self.role})" if self.edge else f"${self.role}"
-        return f"{part}.{quoted(self.name)}"
+        return Role(part, self.name, place=self.place)
+
+
+@dataclass(frozen=True)
+class Role(Attribute):
+    """A `Part` in a query that has met a stream: its variable is `$pre`, `Start($pre)`, ..."""
+
+    def __str__(self) -> str:
+        return f"{self.variable}.{quoted(self.name)}"
 
 
 @dataclass(frozen=True)
@@ -77,13 +96,28 @@ class Limit:
 
 @dataclass(frozen=True)
 class Sliding:
-    """`WINDOW {COUNT 3, TEMPORAL 6 hours}`: how far a window reaches and how far it slides."""
+    """`WINDOW {COUNT 3, TEMPORAL 6 hours}`: how far a window reaches, how far it slides, and by
+    which strategy, where it names one."""
 
     range: Limit
     slide: Limit
+    named: str | None = None
 
     def __str__(self) -> str:
-        return f"WINDOW {{{self.range}, {self.slide}}}"
+        strategy = f", {STRATEGIES[self.named]}" if self.named else ""
+        return f"WINDOW {{{self.range}, {self.slide}{strategy}}}"
+
+    @property
+    def strategy(self) -> str:
+        """How it slides. Where it does not say, a temporal slide is rigid, and a count wipes out
+        unless the window still holds something else when it has slid (CONTEXTS section 3)."""
+        if self.named:
+            return self.named
+        if self.slide.kind == "TEMPORAL":
+            return "rigid"
+        sizes = [getattr(limit.amount, "value", 0) for limit in (self.range, self.slide)]
+        counted = self.range.kind == "COUNT" and sizes[1] < sizes[0]
+        return "referencing-keep" if counted else "wipe-out"
 
 
 @dataclass(frozen=True)
@@ -129,12 +163,27 @@ class Closure:
 
 
 Source = Input | Restricted | Sequence | Closure
+Operator = Sequence | Closure
+
+
+def operators(source: Source) -> list[Operator]:
+    """The operators of a source, each after those it takes its events from."""
+    inner = [operator for part in _inner(source) for operator in operators(part)]
+    return [*inner, source] if isinstance(source, Operator) else inner
+
+
+def stream_of(source: Source) -> str | None:
+    """The stream a source reads, restricted or not; None if it is the output of an operator."""
+    while isinstance(source, Restricted):
+        source = source.source
+    return source.stream if isinstance(source, Input) else None
 
 
 @dataclass(frozen=True)
 class ContextQuery:
     """A query over interval events in one of the four contexts, as an immutable value.
 
+    >>> from cepviz.language.context_parser import parse_context
     >>> q = parse_context("CONTEXT cpc SELECT <Price> FROM <A> SEQUENCE <B> PUBLISH <Out>")
     >>> print(q)
     CONTEXT CPC
@@ -183,6 +232,27 @@ class ContextQuery:
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
         return {"text/plain": str(self), "text/html": highlighted(str(self))}
 
+    # ---- what a query has in common with a pattern ----
+
+    branches: tuple[Branch, ...] = field(default=(), init=False, repr=False, compare=False)
+    within: None = field(default=None, init=False, repr=False, compare=False)
+
+    @cached_property
+    def variables(self) -> dict[str, Variable]:
+        """The parts of an output by name: initiator, detectors, terminator, each with the number of
+        its operator where there are several; `between` are the later initiators of traceable."""
+        many = self.window is not None
+        stream = stream_of(self.source)
+        if stream is not None:
+            return {"event": Variable("event", stream, many)}
+        listed = _declared(self.source, many, operators(self.source), self.context == "traceable")
+        return {variable.name: variable for variable in listed}
+
+    @property
+    def returns(self) -> Returns | None:
+        """The type that its outputs have as events; their attributes are those of SELECT."""
+        return None if self.publish is None else Returns(self.publish)
+
     def warnings(self) -> list[str]:
         """What is legal here but probably not meant."""
         names: list[str] = []
@@ -191,7 +261,7 @@ class ContextQuery:
             names.extend([node.name] if isinstance(node, Symbol) else [])
             return node
 
-        self._changed(note)
+        self.changed(note)
         return [
             f"{name} is read as the string '{name}': put it in quotes, or give it a value "
             f"with .given({name}=...)"
@@ -208,15 +278,63 @@ class ContextQuery:
             used.add(node.name)
             return as_literal(values[node.name])
 
-        query = self._changed(put)
+        query = self.changed(put)
         for name in values:
             if name not in used:
                 raise PatternError(f"the query has no parameter {name!r}")
         return query
 
-    def _changed(self, change: Callable[[Expression], Expression]) -> ContextQuery:
+    @property
+    def windows(self) -> list[Sliding]:
+        """Every window of the query, the outermost first."""
+        found = [self.window, *(operator.window for operator in operators(self.source)[::-1])]
+        return [window for window in found if window is not None]
+
+    def changed(self, change: Callable[[Expression], Expression]) -> ContextQuery:
+        """The query with `change` applied to every part of its conditions and windows."""
         source: Source = _mapped(self.source, change)
         return replace(self, source=source, window=_mapped(self.window, change))
+
+
+def _declared(
+    source: Source, many: bool, numbered: list[Operator], traceable: bool
+) -> Iterator[Variable]:
+    """The variables of a source, in the order of the text; `many` where it stands in a list."""
+    while isinstance(source, Restricted):
+        source = source.source
+    assert isinstance(source, Operator)
+    names = names_of(source, numbered)
+    closure = isinstance(source, Closure)
+
+    def part(role: str, inner: Source, many: bool) -> Iterator[Variable]:
+        stream = stream_of(inner)
+        if stream is None:
+            yield from _declared(inner, many, numbered, traceable)
+        else:
+            yield Variable(names[role], stream, many)
+
+    yield from part("initiator", source.initiator, many)
+    if traceable:
+        yield Variable(names["between"], _leftmost(source.initiator), True)
+    yield from part("detector", source.detector, many or closure)
+    if isinstance(source, Closure) and (source.terminator or source.terminator_restrict):
+        yield from part("terminator", source.terminator or source.detector, many)
+
+
+def _leftmost(source: Source) -> str:
+    while not isinstance(source, Input):
+        source = source.source if isinstance(source, Restricted) else source.initiator
+    return source.stream
+
+
+def names_of(operator: Operator, numbered: list[Operator]) -> dict[str, str]:
+    """The names of an operator's parts, by role."""
+    number = next(n for n, other in enumerate(numbered, 1) if other is operator)
+    mark = f"_{number}" if len(numbered) > 1 else ""
+    words = {role: role for role in ("initiator", "between", "detector", "terminator")}
+    if isinstance(operator, Closure):
+        words["detector"] = "detectors"
+    return {role: f"{word}{mark}" for role, word in words.items()}
 
 
 def _mapped(node: Any, change: Callable[[Expression], Expression]) -> Any:
@@ -331,6 +449,15 @@ def _check_roles(expression: Expression, roles: tuple[str, ...], what: str) -> N
 
 
 def _check_window(window: Sliding | None, roles: tuple[str, ...]) -> None:
+    if window is not None and window.strategy == "rigid" and window.slide.kind == "COUNT":
+        raise PatternError(
+            "a RIGID window slides over time: write its slide as TEMPORAL",
+            place=window.slide.amount.place,
+        )
+    if window is not None and window.named is not None and window.named not in STRATEGIES:
+        raise PatternError(
+            f"unknown strategy {window.named!r} (must be {one_of(map(repr, STRATEGIES))})"
+        )
     for limit in () if window is None else (window.range, window.slide):
         check_depth((limit.amount,))
         _check_roles(limit.amount, roles, "a window" if roles else "the window of FROM")
@@ -351,144 +478,3 @@ def _check_limit(limit: Limit) -> None:
     size = getattr(amount, "value", getattr(amount, "amount", 1))
     if not isinstance(size, str) and size <= 0:
         raise PatternError(f"{limit.kind} must be more than 0", place=amount.place)
-
-
-# ---- reading ----
-
-
-@lark.v_args(inline=True)
-class _Builder(Builder):
-    """Builds queries; conditions are built as in patterns."""
-
-    def part(self, token: lark.Token, name: lark.Token) -> Expression:
-        place = (*place_of(token)[:2], len(token) + 1 + len(name))
-        return Part(_role(token), unquoted(name), place=place)
-
-    def edge(self, edge: lark.Token, token: lark.Token, name: lark.Token) -> Expression:
-        return Part(_role(token), unquoted(name), edge.capitalize(), place=place_of(edge))
-
-    def restrict(self, keyword: lark.Token, condition: Expression) -> Expression:
-        return condition
-
-    def one_restrict(self, condition: Expression) -> tuple[Expression, ...]:
-        return (condition,)
-
-    def restricts(self, *conditions: Expression) -> tuple[Expression, ...]:
-        return conditions
-
-    def limit(self, kind: lark.Token | None, amount: Expression) -> tuple[Any, Expression]:
-        return kind, amount
-
-    def window(self, keyword: lark.Token, reach: Any, slide: Any) -> Any:  # type: ignore[override]
-        kind, amount = reach
-        if kind is None:
-            raise PatternError(
-                f"WINDOW {{{amount}, ...}} needs a kind: write TEMPORAL {amount} or COUNT {amount}",
-                place=amount.place or place_of(keyword),
-            )
-        again, step = slide
-        kind = kind.upper()
-        return Sliding(Limit(kind, amount), Limit(kind if again is None else again.upper(), step))
-
-    def window_angled(
-        self, keyword: lark.Token, kind: lark.Token, _: Any, reach: Any, slide: Any, __: Any
-    ) -> Sliding:
-        return Sliding(Limit(kind.upper(), reach), Limit(kind.upper(), slide))
-
-    def input(self, _: lark.Token, name: lark.Token, __: lark.Token) -> Source:
-        return Input(unquoted(name))
-
-    def nested(self, _: lark.Token, source: Source, __: lark.Token) -> Source:
-        return source
-
-    def restricted(self, restrict: Expression | None, source: Source) -> Source:
-        return source if restrict is None else Restricted(source, restrict)
-
-    def sequence(
-        self, initiator: Any, word: lark.Token, window: Any, restricts: Any, detector: Any
-    ) -> Source:
-        conditions = _by_place(restricts or (), word, ("detector",), ("initiator", "detector"))
-        return Sequence(initiator, detector, window, **conditions)
-
-    def closure(
-        self,
-        initiator: Any,
-        word: lark.Token,
-        window: Any,
-        restricts: Any,
-        detector: Any,
-        terminator: Any,
-    ) -> Source:
-        conditions = _by_place(
-            restricts or (),
-            word,
-            ("detector",),
-            ("detector", "terminator"),
-            ("initiator", "detector", "terminator"),
-        )
-        return Closure(initiator, detector, terminator, window, **conditions)
-
-    def selected(self, name: lark.Token, _: Any, alias: lark.Token | None) -> Selected:
-        return Selected(unquoted(name), None if alias is None else unquoted(alias))
-
-    def query(self, *parts: Any) -> ContextQuery:
-        named = parts[1]
-        select = tuple(part for part in parts if isinstance(part, Selected))
-        window, source, publish = parts[-6], parts[-5], parts[-2]
-        word = unquoted(named).lower()
-        if word not in WORDS:
-            raise PatternError(
-                f"unknown context {named!s}{did_you_mean(word, WORDS)}",
-                place=place_of(named),
-                expected=CONTEXTS.values(),
-            )
-        published = None if publish is None else unquoted(publish)
-        return ContextQuery(WORDS[word], select, source, window, published)
-
-
-def _role(token: lark.Token) -> str:
-    role = token[1:].lower()
-    if role not in ROLES:
-        raise PatternError(
-            f"unknown part {token!s}{did_you_mean(token, [f'${role}' for role in ROLES])}",
-            place=place_of(token),
-            expected=[f"${role}" for role in ROLES],
-        )
-    return role
-
-
-def _by_place(
-    restricts: tuple[Expression, ...], word: lark.Token, *roles: tuple[str, ...]
-) -> dict[str, Expression]:
-    """The conditions by the part they are on: with fewer, the initiator's is the first to go."""
-    if not restricts:
-        return {}
-    if len(restricts) > len(roles):
-        raise PatternError(
-            f"{word.upper()} takes at most {len(roles)} RESTRICT, "
-            f"of {', '.join(roles[-1])}, not {len(restricts)}",
-            place=place_of(word),
-        )
-    named = zip(roles[len(restricts) - 1], restricts, strict=True)
-    return {f"{role}_restrict": c for role, c in named if c != Literal(True)}
-
-
-@cache
-def _lark() -> lark.Lark:
-    path = Path(__file__).with_name("contexts.lark")
-    return lark.Lark(
-        path.read_text(encoding="utf-8"),
-        start="query",
-        parser="lalr",
-        transformer=_Builder(),
-        maybe_placeholders=True,
-        source_path=str(path),
-        import_paths=[str(path.parent)],
-    )
-
-
-def parse_context(text: str, **values: Any) -> ContextQuery:
-    """Reads a query in the form of CONTEXTS; `values` are given to its bare names."""
-    query: ContextQuery = read(text, _lark())
-    object.__setattr__(query, "text", text)
-    return query.given(**values) if values else query

@@ -29,6 +29,7 @@ from cepviz.language.expressions import (
     Negative,
     Opposite,
     Percent,
+    Relation,
     Symbol,
     looks_back,
     per_element,
@@ -104,6 +105,9 @@ def value(node: Expression, bindings: Bindings, at: Mapping[str, int] | None = N
     if isinstance(node, Opposite):
         inside = value(node.part, bindings, at)
         return None if inside is None else not inside
+    if isinstance(node, Relation):
+        inside = value(node.meaning, bindings, at)
+        return None if inside is None else inside != node.negated
     values = [value(child, bindings, at) for child in node.children()]
     if any(inner is None for inner in values):
         return None
@@ -262,6 +266,11 @@ def _said(node: Expression, bindings: Bindings, at: Mapping[str, int]) -> str:
     if isinstance(node, All | Either):
         word = " and " if isinstance(node, All) else " or "
         return word.join(_said(part, bindings, at) for part in node.parts)
+    if isinstance(node, Relation):
+        # The ends of both events, in the words of the relation: `a 3..5 DURING b 2..9`.
+        ends = [short(_tried(end, bindings, at)) for end in node.children()]
+        names = str(node).split(" ")
+        return " ".join((f"{names[0]} {ends[0]}..{ends[1]}", *names[1:], f"{ends[2]}..{ends[3]}"))
     if isinstance(node, In | Between | Like):
         return str(node).replace(str(node.operand), side(node.operand), 1)
     return side(node)

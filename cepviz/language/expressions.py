@@ -8,6 +8,8 @@ from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import Any
 
+from cepviz.language.allen import RELATIONS
+
 Place = tuple[int, int, int]  # line, column (both from 1) and width in the text a node came from
 
 KEYWORDS = frozenset(
@@ -47,14 +49,15 @@ def amount_text(amount: int | float, unit: str) -> str:
     return f"{number_text(amount)} {unit[:-1] if amount == 1 else unit}"
 
 
-#: The names of the fields of each kind of expression: walking asks for them all the time.
 _FIELDS: dict[type, tuple[str, ...]] = {}
 
 
-def _fields(kind: type) -> tuple[str, ...]:
-    if kind not in _FIELDS:
-        _FIELDS[kind] = tuple(item.name for item in fields(kind))
-    return _FIELDS[kind]
+def _fields(kind: type[Expression]) -> tuple[str, ...]:
+    """The names of a class's fields, looked up once."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(item.name for item in fields(kind))
+    return found
 
 
 @dataclass(frozen=True)
@@ -323,6 +326,41 @@ class Like(Expression):
 
 
 @dataclass(frozen=True)
+class Relation(Expression):
+    """`a DURING b`: one of Allen's relations between two events, by their starts and ends."""
+
+    name: str
+    first_start: Attribute
+    first_end: Attribute
+    second_start: Attribute
+    second_end: Attribute
+    negated: bool = False
+    binding = 4
+
+    @classmethod
+    def of(
+        cls, name: str, first: Attribute, second: Attribute, negated: bool = False, **place: Any
+    ) -> Relation:
+        """The relation of the events that two attributes, whichever, belong to."""
+        a, b = (replace(first, name=end) for end in ("start", "end"))
+        c, d = (replace(second, name=end) for end in ("start", "end"))
+        return cls(name, a, b, c, d, negated, **place)
+
+    @property
+    def meaning(self) -> All | Compare:
+        """The relation as comparisons; where it is negated, of what must not be."""
+        ends: dict[str, Expression] = dict(zip("aAbB", self.children(), strict=True))
+        tests = [Compare(sign, ends[a], ends[b]) for a, sign, b in RELATIONS[self.name]]
+        return All(tuple(tests)) if len(tests) > 1 else tests[0]
+
+    def __str__(self) -> str:
+        first, second = (
+            str(end).removesuffix(".start") for end in (self.first_start, self.second_start)
+        )
+        return f"{first} {'NOT ' * self.negated}{self.name} {second}"
+
+
+@dataclass(frozen=True)
 class Call(Expression):
     """A registered Python function on values."""
 
@@ -367,7 +405,7 @@ class Opposite(Expression):
 
 
 #: Expressions that are true, false or unknown rather than values.
-TRUTHS = (Compare, In, Between, Like, All, Either, Opposite)
+TRUTHS = (Compare, In, Between, Like, Relation, All, Either, Opposite)
 
 OPPOSITE = {"=": "!=", "!=": "=", "<": ">=", ">=": "<", ">": "<=", "<=": ">"}
 MIRRORED = {"=": "=", "!=": "!=", "<": ">", ">": "<", "<=": ">=", ">=": "<="}

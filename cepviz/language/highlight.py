@@ -51,7 +51,7 @@ def highlighted(text: str, lit: Iterable[tuple[int, int]] = ()) -> str:
     edges = _merged(lit, len(text))
     pieces = []
     at = 0
-    for kind, word in _classified(text):
+    for kind, word in classified(text):
         for part, mark in _cut(word, at, edges):
             pieces.append((kind, part, mark))
         at += len(word)
@@ -107,7 +107,7 @@ def _tokens(text: str) -> Iterator[Token]:
         yield str(found.lastgroup), found[0]
 
 
-def _classified(text: str) -> Iterator[Token]:
+def classified(text: str) -> Iterator[Token]:
     """The tokens with names told apart: keywords, types and variables."""
     tokens = list(_tokens(text))
     words = [token for token in tokens if token[0] not in ("blank", "comment")]

@@ -20,6 +20,7 @@ from cepviz.language.expressions import (
     Like,
     Literal,
     Opposite,
+    Relation,
 )
 
 #: Distributing can blow up exponentially; beyond this many clauses a disjunction stays whole.
@@ -43,7 +44,7 @@ def _push_not(node: Expression, negated: bool) -> Expression:
         return node
     if isinstance(node, Compare):
         return replace(node, operator=OPPOSITE[node.operator])
-    if isinstance(node, In | Between | Like):
+    if isinstance(node, In | Between | Like | Relation):
         return replace(node, negated=not node.negated)
     if isinstance(node, Literal) and isinstance(node.value, bool):
         return Literal(not node.value)

@@ -12,6 +12,7 @@ from typing import Any
 import lark
 
 from cepviz.errors import PatternError, did_you_mean, one_of
+from cepviz.language.allen import RELATIONS
 from cepviz.language.expressions import (
     AGGREGATES,
     TRUTHS,
@@ -34,9 +35,11 @@ from cepviz.language.expressions import (
     Opposite,
     Percent,
     Place,
+    Relation,
     Symbol,
     Timestamp,
 )
+from cepviz.language.functions import FUNCTIONS
 from cepviz.language.normal_form import conjuncts
 from cepviz.language.pattern import STRATEGIES, Pattern, Returns, Window
 from cepviz.language.structure import And, Atom, Kleene, Not, Or, Seq, Structure
@@ -55,6 +58,7 @@ SHOWN = {
     "UNBOUNDED": "unbounded",
     "STRATEGY": "a strategy such as skip_till_next_match",
     "COMPARE": "a comparison",
+    "RELATION": "a relation such as DURING",
     "PLUS_MINUS": "+ or -",
     "TIMES": "*, / or %",
     "KLEENE": "+ or *",
@@ -74,6 +78,7 @@ SHOWN = {
     "LESS": "<",
     "MORE": ">",
     "KIND": "TEMPORAL or COUNT",
+    "SLIDING": "ROLLING, WIPEOUT, KEEP or RIGID",
     "PART": "$pre, $suf or $cur",
     "EDGE": "Start or End",
     "$END": "the end",
@@ -90,6 +95,16 @@ class Range(Expression):
     variable: str
     prefix: bool
     name: str | None
+
+
+@dataclass(frozen=True)
+class Element(Expression):
+    """`a[i]` on its way to a relation between events."""
+
+    event: Attribute
+
+    def __str__(self) -> str:
+        return str(self.event).removesuffix(".start")
 
 
 @dataclass(frozen=True)
@@ -216,6 +231,9 @@ class Builder(lark.Transformer[lark.Token, Any]):
     def like(self, operand: Expression, no: Any, word: Any, text: lark.Token) -> Expression:
         return Like(operand, str(self.string(text).value), no is not None, place=place_of(word))
 
+    def relation(self, first: Any, no: Any, word: lark.Token, second: Any) -> Expression:
+        return related(word, (first, second), place_of(word), no is not None)
+
     def arithmetic(self, left: Any, operator: lark.Token, right: Any) -> Expression:
         return Arithmetic(str(operator), left, right, place=place_of(operator))
 
@@ -274,17 +292,18 @@ class Builder(lark.Transformer[lark.Token, Any]):
     def range(self, variable: lark.Token, brackets: lark.Token) -> Expression:
         index = re.sub(r"\s", "", brackets[1:-1])
         if index not in ("", "..i-1"):
-            raise PatternError(
-                f"{variable}{brackets} is an event: name one of its attributes, "
-                f"as in {variable}{brackets}.price",
-                place=place_of(brackets),
-            )
+            start = lark.Token("NAME", "start")
+            event = self.reference_at(variable, brackets, start)
+            assert isinstance(event, Attribute)
+            return Element(event, place=place_of(brackets))
         return Range(unquoted(variable), index != "", None, place=place_of(variable))
 
     def call(self, name: lark.Token, *arguments: Any) -> Expression:
         function = unquoted(name)
         place = place_of(name)
         given = tuple(argument for argument in arguments if argument is not None)
+        if function.upper() in RELATIONS and function not in FUNCTIONS:
+            return related(name, given, place)
         if function.lower() not in AGGREGATES:
             return Call(function, given, place=place)
         return self._aggregate(function.lower(), given, place)
@@ -365,6 +384,23 @@ class Builder(lark.Transformer[lark.Token, Any]):
         return made
 
 
+def related(word: str, given: tuple[Any, ...], place: Place, negated: bool = False) -> Relation:
+    """One of Allen's relations between two events, as `a DURING b` or `DURING(a, b)`."""
+    name = word.upper()
+    events = []
+    for part in given:
+        if isinstance(part, Symbol):
+            part = Element(Attribute(part.name, "start", place=part.place))
+        if not isinstance(part, Element):
+            raise PatternError(
+                f"{name} is between two events, and {part} is none: write a {name} b", place=place
+            )
+        events.append(part.event)
+    if len(events) != 2:
+        raise PatternError(f"{name} is between two events: write a {name} b", place=place)
+    return Relation.of(name, events[0], events[1], negated, place=place)
+
+
 def returned(type: str, attributes: tuple[tuple[str, Expression], ...]) -> Returns:
     """The RETURN clause of these attributes, if each is a value."""
     for _, value in attributes:
@@ -404,6 +440,11 @@ def _refuse_leftovers(expression: Expression) -> None:
         if isinstance(node, Same):
             raise PatternError(
                 "an equivalence test stands alone, joined to the rest by and", place=node.place
+            )
+        if isinstance(node, Element):
+            raise PatternError(
+                f"{node} is an event: name one of its attributes, as in {node}.price",
+                place=node.place,
             )
         if isinstance(node, Range):
             raise PatternError(
@@ -517,7 +558,7 @@ def parse(text: str, **values: Any) -> Pattern:
     WITHIN 5 minutes
     """
     if isinstance(text, str) and CONTEXT_FIRST.match(text):
-        from cepviz.language.contexts import parse_context
+        from cepviz.language.context_parser import parse_context
 
         return parse_context(text, **values)  # type: ignore[return-value]
     pattern: Pattern = read(text, _lark("pattern"))

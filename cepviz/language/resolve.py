@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TypeVar
 
 from cepviz.errors import PatternError, StreamError, did_you_mean, one_of
 from cepviz.events import Schema
+from cepviz.language.contexts import ContextQuery, Part
 from cepviz.language.expressions import (
     TRUTHS,
     Aggregate,
@@ -21,6 +23,7 @@ from cepviz.language.expressions import (
     Literal,
     Negative,
     Percent,
+    Relation,
     Symbol,
     Timestamp,
 )
@@ -30,24 +33,31 @@ BUILT_IN = {"type": "string", "time": "time", "start": "time", "end": "time", "i
 NUMBERS = ("number", "bool", "time")
 
 
-def resolve(pattern: Pattern, schema: Schema) -> Pattern:
+Query = TypeVar("Query", Pattern, ContextQuery)
+
+
+def resolve(pattern: Query, schema: Schema) -> Query:
     """The pattern as it is run on a stream of this schema; every refusal happens here, before
     an event is read."""
     try:
         return _resolve(pattern, schema)
     except PatternError as error:
-        raise error.within(pattern.source or "") from None
+        text = pattern.text if isinstance(pattern, ContextQuery) else pattern.source
+        raise error.within(text or "") from None
 
 
-def _resolve(pattern: Pattern, schema: Schema) -> Pattern:
-    for name in pattern.same:
-        _known(Attribute(next(iter(pattern.variables)), name), schema)
-
+def _resolve(pattern: Query, schema: Schema) -> Query:
     def change(node: Expression) -> Expression:
+        node = node.attribute() if isinstance(node, Part) else node
         node = _with_times(node, schema)
         _check(node, schema)
         return node
 
+    if isinstance(pattern, ContextQuery):
+        _check_windows(pattern, schema)
+        return pattern.changed(change)
+    for name in pattern.same:
+        _known(Attribute(next(iter(pattern.variables)), name), schema)
     where = tuple(condition.map(change) for condition in pattern.where)
     returns = pattern.returns and replace(
         pattern.returns,
@@ -55,6 +65,25 @@ def _resolve(pattern: Pattern, schema: Schema) -> Pattern:
     )
     window_size(pattern, schema)
     return replace(pattern, where=where, returns=returns)
+
+
+def _check_windows(query: ContextQuery, schema: Schema) -> None:
+    """Refuses a window without a value, or without a unit where times are dates."""
+    for window in query.windows:
+        for limit in (window.range, window.slide):
+            amount = limit.amount
+            if isinstance(amount, Symbol):
+                raise PatternError(
+                    f"{limit} has no value yet: give it one with .given({amount}=...)",
+                    place=amount.place,
+                )
+            bare = isinstance(amount, Literal) and amount.text is None
+            if limit.kind == "TEMPORAL" and bare and schema.zone is not None:
+                raise PatternError(
+                    f"{limit} needs a unit, because the times of this stream are dates: "
+                    f"write {limit} seconds",
+                    place=amount.place,
+                )
 
 
 def window_size(pattern: Pattern, schema: Schema) -> int | float | None:
@@ -165,6 +194,14 @@ def _check(node: Expression, schema: Schema) -> None:
                 raise PatternError(
                     f"{node} compares a {kinds[0]} with a {kind}: "
                     f"{next(node.children())} is a {kinds[0]}, {child} is a {kind}",
+                    place=node.place,
+                )
+    elif isinstance(node, Relation):
+        for name, role in (("start", "time"), ("end", "end")):
+            if name in schema.attributes and schema.roles.get(role) != name:
+                raise PatternError(
+                    f"{node}: the stream has a column {name!r} that is not the {name} of its "
+                    "events: rename it",
                     place=node.place,
                 )
     elif isinstance(node, Like) and kinds[0] not in ("string", None):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from cepviz.errors import CepError
-from cepviz.steps import Edge, Graph, Scope, State, Tested
+from cepviz.steps import Edge, Graph, Matched, Scope, State, Tested
 from cepviz.trace import Snapshot, Trace
 from cepviz.views.automaton_large import summed_up
 from cepviz.views.automaton_layout import (
@@ -22,10 +22,21 @@ from cepviz.views.automaton_layout import (
     word_of,
 )
 from cepviz.views.automaton_legend import ACTIONS, about_state, legend_of, told_runs
-from cepviz.views.automaton_now import Now, now_of, prefix_of, searching_state, who_is_where
+from cepviz.views.automaton_now import (
+    Now,
+    graph_in_use,
+    now_of,
+    plan_of,
+    plans_in_use,
+    prefix_of,
+    searching_state,
+    who_is_where,
+)
 from cepviz.views.layout import Point
 from cepviz.views.marks import badge, checked_run, diamond_mark, fork, head, tick, tip, width_of
+from cepviz.views.pattern import pattern
 from cepviz.views.scene import Scene, shortened
+from cepviz.views.timeline_page import pattern_of
 
 #: More states than this are summed up instead of drawn.
 MOST_STATES = 24
@@ -57,7 +68,9 @@ def automaton(
     now = Now() if snapshot is None else now_of(trace, snapshot, run)
     say = "Nothing has arrived yet." if snapshot is None else snapshot.say()
     if not graph.states:
-        return _nothing(trace, say)
+        return _nothing(trace, snapshot, say)
+    plans = plans_in_use(trace, snapshot)
+    graph = graph_in_use(trace, plans)
     occupants = who_is_where(trace, snapshot)
     if len(graph.states) > MOST_STATES:
         return summed_up(graph, occupants, now, run, say)
@@ -75,6 +88,8 @@ def automaton(
         _draw_state(scene, graph, number, state, box, here, now, run)
     if snapshot is not None and graph.kind == "tree":
         _draw_counters(scene, graph, drawing, snapshot, now)
+    if len(plans) > 1:
+        _draw_plans(scene, graph, drawing, plans)
     if passes is not None:
         said = f"after pass {graph.passes[passes - 1].name}"
         scene.label("pass", 8, 16, tip(said), "label", 60)
@@ -82,13 +97,34 @@ def automaton(
     return scene
 
 
-def _nothing(trace: Trace, say: str) -> Scene:
-    """The picture of an engine without an automaton."""
-    scene = Scene(460, 60, say)
-    name = trace.engine or "this engine"
-    scene.label("none", 16, 26, f"{shortened(name)} has no automaton to draw:", "label", 60)
-    scene.label("none:2", 16, 46, "it tries the combinations of events one by one.", "text", 60)
+def _nothing(trace: Trace, snapshot: Snapshot | None, say: str) -> Scene:
+    """The picture of an engine without an automaton: the pattern it tries events on."""
+    query = pattern_of(trace)
+    name = shortened(trace.engine or "this engine")
+    if query is None:
+        scene = Scene(460, 60, say)
+        scene.label("none", 16, 26, f"{name} has no automaton to draw:", "label", 60)
+        scene.label("none:2", 16, 46, "it tries the combinations of events one by one.", "text", 60)
+        return scene
+    step = None if snapshot is None else snapshot.step
+    drawn = pattern(query, bound=dict(step.bindings) if isinstance(step, Matched) else {})
+    scene = Scene(max(drawn.width, 460), drawn.height + 24, say)
+    told = f"{name} has no automaton: it tries events for the variables one by one."
+    scene.label("none", 12, 18, told, "small", 90)
+    scene.place("", drawn, 0, 24)
     return scene
+
+
+def _draw_plans(scene: Scene, graph: Graph, drawing: Drawing, plans: list[str]) -> None:
+    """Says which of several plans is the one in use."""
+    for place, label in enumerate(plans):
+        pairs = zip(graph.states, drawing.boxes, strict=True)
+        boxes = [box for state, box in pairs if plan_of(state.name) == label]
+        x = max(8, min(box.x - box.width / 2 for box in boxes) - 24)
+        # Trees stand side by side and have room above them, chains below their first state.
+        y = 20 if graph.kind == "zstream" else max(box.y for box in boxes) + 52
+        said = "old plan: it ends what it began" if place else "plan in use"
+        scene.label(f"plan:{place}", x, y, said, "small", 60)
 
 
 def _draw_edge(

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from cepviz.errors import TraceError
-from cepviz.steps import Link, Matched, Move, Put
+from cepviz.steps import Link, Matched, Merge, Move, Put
 from cepviz.trace import Snapshot, Trace
 from cepviz.versions import compatible, read
 from cepviz.views.buffer_cells import (
@@ -80,28 +80,76 @@ class _Path:
     versions: Mapping[tuple[str, str], str] | None = None
 
 
-def _path(trace: Trace, snapshot: Snapshot, run: str) -> _Path:
-    """Reads a run's events out of the buffer, from the last back to the first."""
+def _path(trace: Trace, snapshot: Snapshot, run: str, only: frozenset[str] | None = None) -> _Path:
+    """Reads a run's events out of the buffer, from the last back to the first.
+
+    A merged run goes on in another, and a run that others merged into carries them (5.2.2): all
+    their pointers belong to it. With `only`, those of one match are kept.
+    """
+    reading = _Reading(trace, snapshot.links)
+    reading.whole(run, snapshot.index)
     last = _last_link(trace, snapshot.index, run)
     if last is None:
         return _Path()
-    by_cell: dict[tuple[str, str], list[Link]] = {}
-    for link in snapshot.links:
-        by_cell.setdefault((link.buffer, link.event), []).append(link)
-    links, versions = [], {}
-    version, place = last.version, (last.buffer, last.event)
-    while place[1] and place not in versions:
-        versions[place] = version
-        fitting = [
-            known
-            for known in by_cell.get(place, ())
-            if compatible(read(version), read(known.version))
-        ]
-        if not fitting:
-            break
-        links.append(fitting[0])
-        version, place = fitting[0].version, (fitting[0].to_buffer, fitting[0].to_event)
+    links, versions = reading.links, reading.versions
+    if only is not None:
+        links = {link for link in links if {link.event, link.to_event} <= {*only, ""}}
+        versions = {cell: version for cell, version in versions.items() if cell[1] in only}
     return _Path(last.version, frozenset(links), versions)
+
+
+class _Reading:
+    """What a run holds, while it is read: pointers, and the version at each cell."""
+
+    def __init__(self, trace: Trace, links: Iterable[Link]):
+        self.trace = trace
+        self.by_cell: dict[tuple[str, str], list[Link]] = {}
+        for link in links:
+            self.by_cell.setdefault((link.buffer, link.event), []).append(link)
+        self.links: set[Link] = set()
+        self.versions: dict[tuple[str, str], str] = {}
+
+    def whole(self, run: str, index: int) -> None:
+        """All that a run held at a step: its own events, and those of runs merged into it."""
+        self.walk(_last_link(self.trace, index, run))
+        for place in self.trace.run_history(run, ancestors=True):
+            step = self.trace[place]
+            if place <= index and isinstance(step, Merge):
+                if step.run == run:
+                    self.since(step.into, place, index)
+                else:
+                    self.whole(step.run, place - 1)
+
+    def since(self, run: str, start: int, index: int) -> None:
+        """What the run that another merged into took after that."""
+        met = _last_link(self.trace, start, run)
+        self.walk(
+            _last_link(self.trace, index, run),
+            None if met is None else (met.buffer, met.event),
+        )
+        for place in self.trace.run_history(run):
+            step = self.trace[place]
+            if start < place <= index and isinstance(step, Merge) and step.run == run:
+                self.since(step.into, place, index)
+
+    def walk(self, last: Link | None, until: tuple[str, str] | None = None) -> None:
+        """Follows compatible pointers from the last one of a run, up to a cell."""
+        if last is None:
+            return
+        version, cell = last.version, (last.buffer, last.event)
+        seen: set[tuple[str, str]] = set()
+        while cell[1] and cell != until and cell not in seen:
+            seen.add(cell)
+            self.versions.setdefault(cell, version)
+            own = [
+                link
+                for link in self.by_cell.get(cell, ())
+                if compatible(read(version), read(link.version))
+            ]
+            if not own:
+                return
+            self.links.add(own[0])
+            version, cell = own[0].version, (own[0].to_buffer, own[0].to_event)
 
 
 def _last_link(trace: Trace, index: int, run: str) -> Link | None:
@@ -122,9 +170,10 @@ def stacks_of(trace: Trace, snapshot: Snapshot, run: str | None) -> Scene:
     """One stack for each state, the newest event below; an event has one height in all stacks."""
     names = buffer_names(trace, snapshot)
     step = snapshot.step
-    matched = isinstance(step, Matched) and run is None
-    followed = step.run if isinstance(step, Matched) and run is None else run
-    path = _path(trace, snapshot, followed) if followed else _Path()
+    matched = step if isinstance(step, Matched) and run is None else None
+    followed = run if matched is None else matched.run
+    only = frozenset(e for _, events in matched.bindings for e in events) if matched else None
+    path = _path(trace, snapshot, followed, only) if followed else _Path()
     arrivals = arrival_places(trace)
     held = {name: snapshot.buffers.get(name, ()) for name in names}
     newest = {event for events in held.values() for event in events[-NEWEST:]}
@@ -149,7 +198,7 @@ def stacks_of(trace: Trace, snapshot: Snapshot, run: str | None) -> Scene:
         for event in shown[name]:
             at[name, event] = Point(x, top + pitch * rows.index(event))
     drawn = [link for link in snapshot.links if (link.buffer, link.event) in at]
-    _draw_pointers(scene, names, at, drawn, path, bool(followed), matched, step)
+    _draw_pointers(scene, names, at, drawn, path, bool(followed), matched is not None, step)
     for (name, event), place in at.items():
         on = path.versions is not None and (name, event) in path.versions
         marks = " dim" if followed and not on else ""

@@ -2,59 +2,26 @@
 
 from __future__ import annotations
 
-import re
-from bisect import bisect_right
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any
 
-from cepviz.errors import CepError, PlanError
 from cepviz.language.build import as_pattern
 from cepviz.language.pattern import Pattern
-from cepviz.plans.plan import Order, Tree
-from cepviz.steps import Arrive, Move, Put, Replan, Test
+from cepviz.plans.plan import Order, Plan, Split, Tree, follows
 from cepviz.trace import Trace
-from cepviz.views.marks import LONGEST_TITLE
-from cepviz.views.scene import Scene, remembered, shortened
+from cepviz.views.marks import LONGEST_TITLE, compact, tick
+from cepviz.views.plan_numbers import Node, about, nodes_of, percent
+from cepviz.views.scene import Scene, shortened
 from cepviz.views.timeline_page import pattern_of
 
 BOX, HIGH, GAP = 178, 112, 46
-
-
-@dataclass
-class Node:
-    """A node of a plan: a variable, or a join of two parts."""
-
-    name: str
-    title: str
-    type: str = ""
-    parts: tuple[Node, ...] = ()
-    tried: int | None = None
-    passed: int | None = None
-    events: int | None = None
-    kept: int | None = None
-    out: int | None = None
-    x: float = 0
-    y: float = 0
-
-    def lines(self, expected: float | None) -> list[str]:
-        """What is known about the node, one thing a line."""
-        told = []
-        if self.type:
-            told.append(f"{_count(self.events, 'event')}" if self.events is not None else "")
-        if self.kept is not None and self.tried is None:
-            told.append(f"{self.kept:,} kept{_share(self.kept, self.events)}")
-        if self.tried is not None and self.passed is not None:
-            told.append(f"{self.passed:,} of {self.tried:,} passed")
-        if self.out is not None:
-            told.append(f"{_count(self.out, 'run')} out")
-        if expected is not None:
-            told.append(f"{expected:,.4g} expected{_off(self.out, expected)}")
-        return [line for line in told if line]
+BARS = 66  # the longest bar of an estimate
+#: An estimate that is this many times too high or too low is marked.
+FAR_OFF = 4
 
 
 def plan(
-    source: Trace | Order | Tree,
+    source: Trace | Plan,
     index: int | None = None,
     *,
     pattern: Pattern | str | None = None,
@@ -64,19 +31,30 @@ def plan(
     """Draws the order or the tree in which a pattern is evaluated, with real numbers in it.
 
     From a trace come the events of each type, how often each node was tried and how often it
-    passed, up to the step `index`. `counts` gives the events by type where there is no trace;
-    `expected` what a cost model expects to come out of a node, by its name: `b` or `(a b)`.
+    passed, up to the step `index`; after a replan, since then. `counts` gives the events by type
+    where there is no trace. `expected` is what a cost model expects to come out of a node, by
+    its name, `b` or `(a b)`; in a trace of plans that adapt it follows from the statistics the
+    plan was made from. Each branch of an OR has its own row.
     """
-    chosen, root, note = _nodes(source, index, pattern, counts)
-    say = f"{'Order' if isinstance(chosen, Order) else 'Tree'} {chosen}{note}."
-    expected = expected or {}
-    if isinstance(chosen, Order):
-        return _chain(root, say, expected)
-    return _tree(root[0], say, expected)
+    chosen, branches, say = _at(source, index, pattern, counts, expected)
+    order = not follows(chosen, Tree)
+    estimates = _Estimates([node for nodes in branches for node in nodes])
+    high = estimates.high
+    sizes = [_row_size(nodes, high) if order else _tree_size(nodes[0], high) for nodes in branches]
+    scene = Scene(max([320, *(w for w, _ in sizes)]), sum(h for _, h in sizes), say)
+    y = 0.0
+    for number, (nodes, (_, height)) in enumerate(zip(branches, sizes, strict=True), 1):
+        key = f"{number}:" if len(branches) > 1 else ""
+        if order:
+            _row(scene, nodes, estimates, key, y)
+        else:
+            _tree(scene, nodes[0], estimates, key, y)
+        y += height
+    return scene
 
 
 def plan_text(
-    source: Trace | Order | Tree,
+    source: Trace | Plan,
     index: int | None = None,
     *,
     pattern: Pattern | str | None = None,
@@ -85,6 +63,7 @@ def plan_text(
 ) -> str:
     """The plan in letters, as a database's EXPLAIN ANALYZE would print it.
 
+    >>> from cepviz.plans.plan import Tree
     >>> print(plan_text(Tree((("a", "b"), "c"))))
     Tree ((a b) c).
     join ((a b) c)
@@ -93,176 +72,87 @@ def plan_text(
         b
       c
     """
-    chosen, root, note = _nodes(source, index, pattern, counts)
-    lines = [f"{'Order' if isinstance(chosen, Order) else 'Tree'} {chosen}{note}."]
+    chosen, branches, say = _at(source, index, pattern, counts, expected)
+    lines = [say]
 
     def tell(node: Node, depth: int) -> None:
-        facts = "; ".join(node.lines((expected or {}).get(node.name)))
+        facts = "; ".join(node.all_lines())
         name = shortened(node.title, 60)
         lines.append(f"{'  ' * depth}{name}{f'  ({facts})' if facts else ''}")
         for part in node.parts:
             tell(part, depth + 1)
 
-    for place, node in enumerate(root):
-        tell(node, place if isinstance(chosen, Order) else 0)
+    for number, nodes in enumerate(branches, 1):
+        if len(branches) > 1:
+            lines.append(f"branch {number}")
+        for place, node in enumerate(nodes):
+            tell(node, 0 if follows(chosen, Tree) else place)
     return "\n".join(lines)
 
 
-# ---- what goes through the nodes ----
-
-
-def as_plan(text: str) -> Order | Tree:
-    """The plan that a text stands for.
-
-    >>> as_plan("c, a, b"), as_plan("((a b) c)")
-    (Order('c', 'a', 'b'), Tree((('a', 'b'), 'c')))
-    """
-    if "(" not in text:
-        return Order(*(name.strip() for name in text.split(",") if name.strip()))
-    words = re.findall(r"[()]|[^\s()]+", text)
-    stack: list[list[Any]] = [[]]
-    for word in words:
-        if word == "(":
-            stack.append([])
-        elif word == ")" and len(stack) > 1:
-            done = stack.pop()
-            stack[-1].append(tuple(done))
-        else:
-            stack[-1].append(word)
-    if len(stack) != 1 or len(stack[0]) != 1:
-        raise PlanError(f"{shortened(text, 80)!r} is no plan: write c, a, b or ((a b) c)")
-    return Tree(stack[0][0])
-
-
-@dataclass
-class Measured:
-    """The steps that concern each node, so that any moment of a trace can be counted."""
-
-    arrived: dict[str, list[int]] = field(default_factory=dict)
-    tried: dict[str, list[int]] = field(default_factory=dict)
-    passed: dict[str, list[int]] = field(default_factory=dict)
-    out: dict[str, list[int]] = field(default_factory=dict)
-    kept: dict[str, list[int]] = field(default_factory=dict)
-
-
-def _measured(trace: Trace) -> Measured:
-    """Which node a step belongs to: the edge says it, by its variable or by where it leads."""
-    tree = trace.graph.kind == "zstream"
-    edges = trace.graph.edges
-    nodes = {edge.name: _bare(edge.target if tree else edge.variable) for edge in edges}
-    begins = {edge.source: edge.variable for edge in edges if edge.action == "begin"}
-    # To proceed out of a loop is to try whether the next variable may begin.
-    nodes |= {e.name: begins.get(e.target, "") for e in edges if e.action == "proceed"}
-    found = Measured()
-
-    def note(table: dict[str, list[int]], name: str, index: int) -> None:
-        table.setdefault(name, []).append(index)
-
-    for index, step in enumerate(trace):
-        match step:
-            case Arrive():
-                note(found.arrived, step.type, index)
-            case Put():
-                note(found.kept, _bare(step.buffer), index)
-            case Test():
-                name = nodes.get(step.edge, "")
-                note(found.tried, name, index)
-                if step.passed:
-                    note(found.passed, name, index)
-            case Move() if step.action in ("begin", "take"):
-                # The last move of a tree leads from its root to the final state.
-                name = nodes.get(step.edge, "")
-                if not tree or name == _bare(step.target):
-                    note(found.out, name, index)
-    return found
-
-
-def _bare(name: str) -> str:
-    """A name without the number of its branch: `2:(a b)` is `(a b)`."""
-    number, colon, rest = name.partition(":")
-    return rest if colon and number.isdigit() else name
-
-
-def _nodes(
-    source: Any,
+def _at(
+    source: Trace | Plan,
     index: int | None,
     pattern: Pattern | str | None,
     counts: Mapping[str, int] | None,
-) -> tuple[Order | Tree, list[Node], str]:
-    trace = source if isinstance(source, Trace) else None
-    if trace is None and not isinstance(source, Order | Tree):
-        raise CepError(f"plan shows a Trace, an Order or a Tree, not {type(source).__name__}")
-    known = as_pattern(pattern) if pattern is not None else pattern_of(trace) if trace else None
-    note = ""
-    if trace is not None:
-        index = range(len(trace))[-1 if index is None else index] if len(trace) else -1
-        chosen, note = _plan_at(trace, index, known)
-    else:
-        chosen = source
-    types = {v.name: v.type for v in known.variables.values()} if known else {}
-    kleene = {v.name for v in known.variables.values() if v.kleene} if known else set()
-    measured = remembered(trace, "measured", lambda: _measured(trace)) if trace else Measured()
-
-    def count(table: dict[str, list[int]], name: str) -> int | None:
-        if trace is None or index is None:
-            return None
-        return bisect_right(table.get(name, []), index)
-
-    def leaf(name: str, title: str, tested: bool) -> Node:
-        type = types.get(name, "")
-        node = Node(name, title, type)
-        node.events = count(measured.arrived, type) if type else None
-        if counts is not None and type:
-            node.events = counts.get(type, 0)
-        if tested and name in measured.tried:
-            node.tried, node.passed = count(measured.tried, name), count(measured.passed, name)
-            node.out = count(measured.out, name)
-        elif name in measured.kept:
-            node.kept = count(measured.kept, name)
-        return node
-
-    def variable(name: str) -> str:
-        shown = f"{name}[]" if name in kleene else name
-        return f"{shown}: {types[name]}" if name in types else shown
-
-    def join(shape: Any) -> Node:
-        if isinstance(shape, str):
-            return leaf(shape, variable(shape), False)
-        parts = tuple(join(part) for part in shape)
-        name = f"({parts[0].name} {parts[1].name})"
-        node = Node(name, f"join {name}", parts=parts)
-        if name in measured.tried:
-            node.tried, node.passed = count(measured.tried, name), count(measured.passed, name)
-            node.out = count(measured.out, name)
-        return node
-
-    if isinstance(chosen, Tree):
-        return chosen, [join(chosen.shape)], note
-    listed = enumerate(chosen.names, 1)
-    return chosen, [leaf(name, f"{n}. {variable(name)}", True) for n, name in listed], note
+    expected: Mapping[str, float] | None,
+) -> tuple[Plan, list[list[Node]], str]:
+    known = as_pattern(pattern) if pattern is not None else None
+    if known is None and isinstance(source, Trace):
+        known = pattern_of(source)
+    chosen, branches, note = nodes_of(source, index, known, counts, expected)
+    kind = next(k for k in (Order, Tree, Split) if follows(chosen, k))
+    return chosen, branches, f"{kind.__name__} {chosen}{note}."
 
 
-def _plan_at(trace: Trace, index: int, pattern: Pattern | None) -> tuple[Order | Tree, str]:
-    text = trace.plan
-    for step in trace.steps[: index + 1] if index >= 0 else ():
-        if isinstance(step, Replan):
-            text = step.after
-    if text:
-        return as_plan(text), ""
-    names = [v.name for v in pattern.variables.values() if not v.negated] if pattern else []
-    if not names:
-        raise CepError("this trace has neither a plan nor a pattern that could be read")
-    return Order(*names), ", as the pattern is written (this engine has no plan of its own)"
+class _Estimates:
+    """What a cost model expects of each node, and the one scale on which all bars are drawn."""
+
+    def __init__(self, nodes: list[Node]):
+        most, waiting, known, told = 1.0, list(nodes), False, False
+        while waiting:
+            node = waiting.pop()
+            known, told = known or node.expected is not None, told or bool(node.lines())
+            most = max(most, node.expected or 0, node.actual or 0)
+            waiting += node.parts
+        #: How high a box is above its estimates, and in all. A plan alone has names only.
+        self.body = HIGH if told or not known else 34
+        self.high = self.body + ((66 if told else 28) if known else 0)
+        self.most = math.log10(1 + most)
+
+    def bar(self, number: float) -> float:
+        """Its length on a scale of powers of ten: estimates are right or wrong by factors."""
+        return round(max(1.5, BARS * math.log10(1 + number) / self.most), 1)
+
+    def draw(self, scene: Scene, node: Node, key: str, x: float, y: float) -> None:
+        """Two bars, one below the other: expected hollow, actual filled, and how far apart."""
+        expected = node.expected
+        if expected is None:
+            return
+        scene.add(f"{key}:line", "line", "grid", x1=x + 1, y1=y, x2=x + BOX - 1, y2=y)
+        rows = [("expected", expected, about(expected), "other-side")]
+        if node.actual is not None:
+            rows.append(("actual", node.actual, compact(node.actual), "watched"))
+        for place, (word, number, text, classes) in enumerate(rows):
+            at = y + 12 + 18 * place
+            scene.label(f"{key}:{word}", x + 12, at + 7, word, "small")
+            long = self.bar(number)
+            scene.add(f"{key}:{word}:bar", "rect", classes, x=x + 68, y=at - 1, width=long,
+                      height=8)  # fmt: skip
+            scene.label(f"{key}:{word}:number", x + 72 + long, at + 7, text, "small")
+        words, far = _apart(node.actual, expected)
+        if far:
+            tick(scene, f"{key}:far", x + 17, y + 52, False)
+        shift = 28 if far else 12
+        scene.label(f"{key}:off", x + shift, y + 56, words, "small no" if far else "small")
 
 
-# ---- drawing ----
-
-
-def _box(scene: Scene, node: Node, x: float, y: float, expected: Mapping[str, float]) -> None:
-    key = f"node:{node.name}"
-    lines = node.lines(expected.get(node.name))
-    title = shortened(". ".join([node.title, *lines]), LONGEST_TITLE)
-    scene.add(key, "rect", "state", x=x, y=y, width=BOX, height=HIGH, rx=8, title=title)
+def _box(scene: Scene, node: Node, estimates: _Estimates, branch: str, x: float, y: float) -> None:
+    key = f"node:{branch}{node.name}"
+    lines = node.lines()
+    title = shortened(". ".join([node.title, *node.all_lines()]), LONGEST_TITLE)
+    scene.add(key, "rect", "state", x=x, y=y, width=BOX, height=estimates.high, rx=8, title=title)
+    estimates.draw(scene, node, key, x, y + estimates.body)
     scene.label(f"{key}:name", x + 12, y + 21, node.title, "label", most=20)
     for number, line in enumerate(lines):
         scene.label(f"{key}:{number}", x + 12, y + 39 + number * 15, line, "small", most=24)
@@ -276,28 +166,33 @@ def _box(scene: Scene, node: Node, x: float, y: float, expected: Mapping[str, fl
         scene.add(f"{key}:all", "rect", "cell", x=x + 12, y=y, width=BOX - 66, height=6)
         filled = round((BOX - 66) * min(share, 1.0), 1)
         scene.add(f"{key}:part", "rect", "dot", x=x + 12, y=y, width=filled, height=6)
-        scene.label(f"{key}:share", x + BOX - 10, y + 7, _percent(share), "small end")
+        scene.label(f"{key}:share", x + BOX - 10, y + 7, percent(share), "small end")
 
 
-def _chain(nodes: list[Node], say: str, expected: Mapping[str, float]) -> Scene:
-    width = 24 + len(nodes) * (BOX + GAP) - GAP
-    scene = Scene(max(width, 320), HIGH + 24, say)
+def _row_size(nodes: list[Node], high: float) -> tuple[float, float]:
+    return 24 + len(nodes) * (BOX + GAP) - GAP, high + 24
+
+
+def _row(scene: Scene, nodes: list[Node], estimates: _Estimates, branch: str, top: float) -> None:
     for place, node in enumerate(nodes):
-        x, y = 12 + place * (BOX + GAP), 12
-        _box(scene, node, x, y, expected)
+        x, y = 12 + place * (BOX + GAP), top + 12
+        _box(scene, node, estimates, branch, x, y)
         if place:
-            key = f"flow:{nodes[place - 1].name}:{node.name}"
-            middle = y + HIGH / 2
+            key = f"flow:{branch}{nodes[place - 1].name}:{node.name}"
+            middle = y + estimates.body / 2
             start = x - GAP + 3
             path = f"M{start},{middle}H{x - 4}m-7,-5l7,5l-7,5"
             scene.add(key, "path", "take", d=path)
             out = nodes[place - 1].out
-            text = _compact(out) if out is not None else ""
+            text = compact(out) if out is not None else ""
             scene.label(f"{key}:text", x - GAP / 2, middle - 7, text, "small middle")
-    return scene
 
 
-def _tree(root: Node, say: str, expected: Mapping[str, float]) -> Scene:
+STEP = 44  # between two levels of a tree
+
+
+def _tree_size(root: Node, high: float) -> tuple[float, float]:
+    """Places the nodes, and gives the size of the whole."""
     leaves: list[Node] = []
 
     def height(node: Node) -> int:
@@ -311,55 +206,44 @@ def _tree(root: Node, say: str, expected: Mapping[str, float]) -> Scene:
         return tall
 
     levels = height(root)
-    step = HIGH + 44
-    scene = Scene(24 + len(leaves) * (BOX + 22) - 22, 24 + levels * step + HIGH, say)
+    return 24 + len(leaves) * (BOX + 22) - 22, 24 + levels * (high + STEP) + high
+
+
+def _tree(scene: Scene, root: Node, estimates: _Estimates, branch: str, above: float) -> None:
+    high = estimates.high
 
     def top(node: Node) -> float:
-        return 12 + (levels - node.y) * step
+        return above + 12 + (root.y - node.y) * (high + STEP)
 
     def draw(node: Node) -> None:
         for part in node.parts:
             x1, y1 = part.x + BOX / 2, top(part)
-            x2, y2 = node.x + BOX / 2, top(node) + HIGH
+            x2, y2 = node.x + BOX / 2, top(node) + high
             path = f"M{x1:g},{y1:g}C{x1:g},{y1 - 24:g} {x2:g},{y2 + 24:g} {x2:g},{y2 + 2:g}"
-            scene.add(f"flow:{part.name}:{node.name}", "path", "take", d=path)
+            key = f"flow:{branch}{part.name}:{node.name}"
+            scene.add(key, "path", "take", d=path)
             flow = part.out if part.parts else part.kept
-            text = _compact(flow) if flow is not None else ""
+            text = compact(flow) if flow is not None else ""
             # Beside the foot of the line, away from its bend.
             x = x1 - 8 if x1 < x2 - 1 else x1 + 8
             anchor = "small end" if x < x1 else "small"
-            scene.label(f"flow:{part.name}:{node.name}:text", x, y1 - 8, text, anchor)
+            scene.label(f"{key}:text", x, y1 - 8, text, anchor)
             draw(part)
-        _box(scene, node, node.x, top(node), expected)
+        _box(scene, node, estimates, branch, node.x, top(node))
 
     draw(root)
-    return scene
 
 
-# ---- words ----
-
-
-def _count(number: int | None, word: str) -> str:
-    return "" if number is None else f"{number:,} {word}{'' if number == 1 else 's'}"
-
-
-def _share(part: int, whole: int | None) -> str:
-    return f", {_percent(part / whole)}" if whole else ""
-
-
-def _percent(share: float) -> str:
-    percent = share * 100
-    return f"{percent:.0f}%" if percent >= 10 or percent == 0 else f"{percent:.2g}%"
-
-
-def _off(actual: int | None, expected: float) -> str:
-    """How many times as many there were as expected."""
-    return f" (×{actual / expected:.2g})" if expected and actual is not None else ""
-
-
-def _compact(number: int) -> str:
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
-        if number >= size:
-            unit = 10**3 if letter == "k" else size
-            return f"{number / unit:.3g}{letter}"
-    return f"{number:,}"
+def _apart(actual: int | None, expected: float) -> tuple[str, bool]:
+    """How far an estimate was off in words, and whether that is far."""
+    if actual is None:
+        return "", False
+    if not actual and expected < 1:
+        return "as expected", False
+    if not actual or not expected:
+        return "none came" if expected else "none were expected", True
+    times = max(actual / expected, expected / actual)
+    if times < 1.05:
+        return "as expected", False
+    told = f"{times:.2g}" if times < 10 else compact(round(times))
+    return f"{told} times {'more' if actual > expected else 'fewer'}", times >= FAR_OFF

@@ -1,73 +1,159 @@
-"""A trace as one page that plays it: no network, no kernel, from a mail attachment.
-
-Every step is drawn in Python. The page holds, for each shape of each panel, the steps at which it
-changes, so any step can be shown at once; equal shapes are kept once.
-"""
+"""A trace as one page that plays it: no network, no kernel, from a mail attachment."""
 
 from __future__ import annotations
 
 import base64
-import gzip
 import html
-import json
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from cepviz.language.highlight import highlighted
+from cepviz.language.highlight import STYLES
 from cepviz.trace import Trace
-from cepviz.views.scene import Scene, Shape
+from cepviz.views.film import Film, View, head, packed
 from cepviz.views.style import stylesheet
-
-View = Callable[..., Scene]
 
 #: A page of more steps than this takes long to make and to read; it shows the first ones.
 MOST_STEPS = 20_000
-#: With fewer steps than this no progress bar is thought of.
-LONG = 500
+
+#: How a player looks, in a page and in a notebook. The pattern has its usual marks, but colours
+#: that follow the theme.
+PLAYER_STYLE = "".join(f".cep-player .cepviz-{k}{{{style}}}" for k, style in STYLES.items())
+PLAYER_STYLE += """
+.cep-player{background:var(--paper);color:var(--ink);font-size:13px;line-height:1.35;padding:10px;
+box-sizing:border-box;border:1px solid var(--line);border-radius:6px;outline-offset:-1px}
+.cep-player:focus,.cep-player:focus-within{border-color:var(--sky)}
+.cep-player:focus{outline:1px solid var(--sky)}
+.cep-player .title{font-weight:600;margin-bottom:6px}
+.cep-player .note{margin:0 0 6px;color:var(--vermilion)}
+.cep-player h4{font-size:13px;margin:0 0 4px;color:var(--ink)}
+.cep-player pre.cepviz-pattern{white-space:pre-wrap;overflow-wrap:anywhere;background:none;
+color:inherit;margin:0 0 8px;padding:2px;border:0;font-size:12px;line-height:1.45}
+.cep-player .lit{background:var(--wash);box-shadow:0 1.5px var(--ink),0 -1.5px var(--ink)}
+.cep-player .lit.opens{box-shadow:0 1.5px var(--ink),0 -1.5px var(--ink),-1.5px 0 var(--ink),
+-1.5px 1.5px var(--ink),-1.5px -1.5px var(--ink)}
+.cep-player .lit.closes{box-shadow:0 1.5px var(--ink),0 -1.5px var(--ink),1.5px 0 var(--ink),
+1.5px 1.5px var(--ink),1.5px -1.5px var(--ink)}
+.cep-player .lit.opens.closes{box-shadow:0 0 0 1.5px var(--ink)}
+.cep-player .films.many{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
+.cep-player .films.many .film{flex:1 1 420px;min-width:0;border:1px solid var(--line);
+border-radius:6px;padding:8px;box-sizing:border-box}
+.cep-player .film-say{min-height:2.7em;margin-bottom:4px}
+.cep-player .panels{display:flex;flex-wrap:wrap;gap:8px;align-items:flex-start}
+.cep-player details{border:1px solid var(--line);border-radius:6px;padding:4px 8px;max-width:100%;
+box-sizing:border-box}
+.cep-player summary{font-size:12px;color:var(--faint);font-weight:600;cursor:pointer}
+.cep-player .scroll{overflow:auto;max-height:70vh}
+.cep-player svg{display:block;max-width:none}
+.cep-player [data-about]{cursor:pointer}
+.cep-player .chosen>*:not(text){stroke:var(--ink);stroke-width:2.8}
+.cep-player .chosen>text{text-decoration:underline}
+.cep-player.waiting .panels{opacity:.55}
+.cep-player .bar{position:sticky;bottom:0;background:var(--paper);border-top:1px solid var(--line);
+padding-top:8px;margin-top:8px;z-index:1}
+/* In JupyterLab the output's own boxes would hold the bar at the end of a tall player. */
+.jp-OutputArea:has(.cep-player),.jp-OutputArea-child:has(.cep-player),.jp-OutputArea-output:has(.cep-player),
+.jp-OutputArea-output:has(.cep-player) *:has(>.cep-player){overflow:visible}
+.cep-player .say{font-size:15px;line-height:1.4;min-height:2.8em;padding-left:10px;
+border-left:4px solid var(--line);overflow-wrap:anywhere}
+.cep-player .say[data-kind=match]{border-color:var(--green)}
+.cep-player .say[data-kind=drop]{border-color:var(--vermilion)}
+.cep-player .say[data-kind=spawn]{border-color:var(--purple)}
+.cep-player .say[data-kind=arrive]{border-color:var(--ink)}
+.cep-player .values{padding-left:14px;color:var(--faint);overflow-wrap:anywhere}
+.cep-player .asking{display:flex;flex-wrap:wrap;gap:6px;align-items:center;padding:4px 0 0 14px}
+.cep-player .asking:empty{display:none}
+.cep-player .question,.cep-player .verdict{font-weight:600}
+.cep-player .controls{display:flex;flex-wrap:wrap;gap:5px;align-items:center;margin-top:6px}
+.cep-player button,.cep-player select{font:inherit;color:inherit;background:var(--wash);
+border:1px solid var(--line);border-radius:5px;padding:3px 8px;min-height:28px;cursor:pointer}
+.cep-player button:disabled{opacity:.4;cursor:default}
+.cep-player button[aria-pressed=true]{box-shadow:inset 0 0 0 2px var(--ink)}
+.cep-player button:focus-visible,.cep-player input:focus-visible{outline:2px solid var(--ink);
+outline-offset:1px}
+.cep-player .slider{flex:1 1 200px;min-width:120px;accent-color:var(--sky)}
+.cep-player .where{min-width:9em}
+.cep-player dialog{background:var(--paper);color:var(--ink);border:1px solid var(--line);
+border-radius:8px}
+.cep-player kbd{border:1px solid var(--line);border-radius:3px;padding:0 4px;font-size:12px;
+background:none;color:inherit;white-space:nowrap}
+.cep-player table{border-collapse:collapse;margin:8px 0 0;background:none;color:inherit;
+font-size:12px}
+.cep-player caption{text-align:left;white-space:nowrap;font-weight:600;padding:2px 0;color:inherit}
+.cep-player td,.cep-player th{padding:2px 12px 2px 0;text-align:left;background:none;
+vertical-align:top}
+.cep-player .tables tbody tr{cursor:pointer}
+.cep-player .tables tbody tr:hover{background:var(--wash)}
+.cep-player .later{opacity:.35}
+.cep-player .three{display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start}
+.cep-player .three .left{flex:1 1 240px;max-width:320px} .cep-player .three .right{flex:3 1 560px;
+min-width:0}
+.cep-player .slide label{display:flex;flex-wrap:wrap;justify-content:space-between;gap:4px}
+.cep-player .slide input{width:100%;margin:2px 0 0;accent-color:var(--sky)}
+.cep-player .marks{position:relative;height:12px;margin:0 8px 8px}
+.cep-player .marks span{position:absolute;top:0;width:0;height:0;transform:translateX(-50%)}
+.cep-player .estimate{border:5px solid transparent;border-bottom:8px solid var(--ink);border-top:0}
+.cep-player .notch{border-left:2.5px solid var(--vermilion);height:12px!important}
+.cep-player .preview{margin:6px 0;font-weight:600} .cep-player .preview.broken{
+color:var(--vermilion)}
+.cep-player .preview.broken::before{content:"✕ "}
+.cep-player .flash{animation:cep-flash .4s 4 alternate}
+@keyframes cep-flash{to{background:var(--vermilion);color:var(--paper)}}
+.cep-player.lab>.panels{margin-top:8px} .cep-player.lab .plans details+details{opacity:.5}
+.cep-player.form{margin-bottom:6px}
+.cep-player .picked{box-shadow:inset 0 0 0 2px var(--ink)}
+.cep-player .picked td:first-child{padding-left:4px}
+.cep-player tr[tabindex]{cursor:pointer}
+.cep-player.form .scroll{max-height:300px;margin-bottom:6px}
+.cep-player input[type=text]{font:inherit;color:inherit;background:var(--paper);
+border:1px solid var(--line);border-radius:4px;padding:2px 5px;box-sizing:content-box}
+.cep-player .events td{vertical-align:middle}
+.cep-player .events button{min-height:22px;padding:0 6px;margin-right:3px;font-size:11px}
+.cep-player .answer{margin:6px 0;font-family:ui-monospace,'DejaVu Sans Mono',monospace;
+font-size:12px;white-space:pre-wrap;overflow-x:auto}
+.cep-player .answer .panels{font-family:inherit;margin:6px 0} .cep-player .answer td{
+white-space:pre-wrap}
+.cep-player .came{border-left:4px solid var(--green);margin-top:4px}
+.cep-player .gone{border-left:4px solid var(--vermilion);margin-top:4px}
+.cep-player .came>summary,.cep-player .gone>summary{color:var(--ink)}
+.cep-player .bars{width:100%}
+.cep-player .bar-cell{position:relative;min-width:7em;padding:3px 14px 3px 6px}
+.cep-player .bar-cell .fill{position:absolute;left:0;top:3px;bottom:3px;background:var(--sky);
+opacity:.35;border-radius:3px;max-width:calc(100% - 10px)}
+.cep-player .bar-cell.far .fill{background:var(--green)}
+.cep-player .bar-cell .number{position:relative}
+.cep-player .differs td:first-child{font-weight:600}
+.cep-player .differs td:first-child::before{content:"≠ "}
+.cep-player .cepviz-keyword{color:var(--blue)} .cep-player .cepviz-type{color:var(--green)}
+.cep-player .cepviz-string{color:var(--vermilion)} .cep-player .cepviz-number{color:var(--purple)}
+"""
 
 PAGE_STYLE = """
 html{color-scheme:light dark}
 html[data-theme=light]{color-scheme:light} html[data-theme=dark]{color-scheme:dark}
-body{margin:0;background:var(--paper);color:var(--ink)}
-main{max-width:1760px;margin:0 auto;padding:12px 16px 24px}
-h1{font-size:15px;margin:0 0 8px;font-weight:600} h2{font-size:12px;margin:0;color:var(--faint);
-font-weight:600}
-main>pre{margin:0 0 12px!important}
-#panels{display:flex;flex-wrap:wrap;gap:14px}
-section{border:1px solid var(--line);border-radius:6px;padding:8px 10px;max-width:100%;
-box-sizing:border-box}
-.scroll{overflow:auto;max-height:70vh} svg{display:block;max-width:none}
-#bar{position:sticky;bottom:0;background:var(--paper);border-top:1px solid var(--line);
-padding:8px 0;margin-top:12px}
-#say{font-size:15px;line-height:1.4;min-height:2.9em;padding-left:10px;
-border-left:4px solid var(--line)}
-#say[data-kind=match]{border-color:var(--green)} #say[data-kind=drop]{border-color:var(--vermilion)}
-#say[data-kind=spawn]{border-color:var(--purple)} #say[data-kind=arrive]{border-color:var(--ink)}
-#controls{display:flex;flex-wrap:wrap;gap:6px;align-items:center;margin-top:6px;font-size:13px}
-button,select{font:inherit;color:inherit;background:var(--wash);border:1px solid var(--line);
-border-radius:5px;padding:3px 9px;min-height:28px} button:disabled{opacity:.4}
-button:focus-visible,input:focus-visible{outline:2px solid var(--ink);outline-offset:1px}
-#slider{flex:1 1 220px;min-width:140px} #where{min-width:11em}
-dialog{background:var(--paper);color:var(--ink);border:1px solid var(--line);border-radius:8px}
-kbd{border:1px solid var(--line);border-radius:3px;padding:0 4px;font-size:12px}
-td{padding:2px 10px 2px 0}
+body{margin:0;background:var(--paper)}
+body>.cep-player{max-width:1760px;margin:0 auto;padding:12px 16px 24px;border:0}
+body>.cep-player:focus{outline:0}
 """
 
-KEYS = [
-    ("→ ←", "one step on, one back"),
-    ("shift → ←", "one event on, one back"),
-    ("space", "play, pause"),
-    ("m d s r", "next match, drop, split, replan; with shift the previous"),
-    ("home end", "first, last step"),
-    ("1 … 9", "follow one of the runs seen last; again or esc to stop"),
-    ("?", "this help"),
-]
+START = """
+const box = document.getElementById("data").textContent.trim();
+const say = document.getElementById("player");
+unpacked(Uint8Array.from(atob(box), (c) => c.charCodeAt(0))).then(({ head, part }) => {
+  say.textContent = "";
+  window.player = new Player(say, head, { page: true });
+  window.player.receive(part);
+}, (error) => { say.textContent = `This page cannot be read: ${error}`; });
+"""
+
+
+def player_script() -> str:
+    """The JavaScript that plays a film."""
+    return Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
 
 
 def replay(
     trace: Trace,
-    views: Sequence[tuple[str, View]] | None = None,
+    views: Sequence[str | View | tuple[str, View]] | None = None,
     *,
     progress: bool | None = None,
 ) -> str:
@@ -76,140 +162,19 @@ def replay(
     Making a long one takes a while: on a terminal a progress bar shows after two seconds, with
     `progress=True` anywhere, with False nowhere.
     """
-    if views is None:
-        from cepviz.views.automaton import automaton
-        from cepviz.views.buffer import buffer
-        from cepviz.views.timeline import timeline
-
-        views = [("Automaton", automaton), ("Buffer", buffer), ("Timeline", timeline)]
-    count = min(len(trace), MOST_STEPS)
-    panels = [_Panel(title, view) for title, view in views]
-    for index in _watched(count, progress):
-        for panel in panels:
-            panel.add(trace, index)
-    shapes: list[Any] = []
-    listed = []
-    for panel in panels:
-        listed.append(panel.to_plain(len(shapes)))
-        shapes += map(json.loads, panel.shapes)
-    data = {
-        "panels": listed,
-        "shapes": shapes,
-        "say": [trace[index].say() for index in range(count)] or ["Nothing happened."],
-        "kinds": [trace[index].kind for index in range(count)] or ["arrive"],
-        "runs": [getattr(trace[index], "run", "") for index in range(count)] or [""],
-    }
-    return _page(trace, data, count)
-
-
-def _watched(count: int, progress: bool | None) -> Iterable[int]:
-    """The steps with a progress bar: on request, or after two seconds on a terminal."""
-    if progress is False or (progress is None and count < LONG):
-        return range(count)
-    from tqdm.auto import tqdm
-
-    off = None if progress is None else False
-    return tqdm(range(count), unit=" steps", delay=2, leave=False, disable=off)
-
-
-class _Panel:
-    """One view of all steps: for each shape, the steps at which it changes."""
-
-    def __init__(self, title: str, view: View):
-        self.title, self.view = title, view
-        self.shapes: dict[str, int] = {}  # each once, with its number
-        self.history: dict[str, list[int]] = {}
-        self.order: list[str] = []
-        self.before: Scene | None = None
-        self.width = self.height = 0.0
-
-    def add(self, trace: Trace, index: int) -> None:
-        scene = self.view(trace, index)
-        self.width, self.height = max(self.width, scene.width), max(self.height, scene.height)
-        known = self.before.shapes if self.before is not None else {}
-        changed = [
-            (key, shape)
-            for key, shape in scene.shapes.items()
-            if (old := known.get(key)) is not shape and old != shape
-        ]
-        if any(key not in self.history for key, _ in changed):
-            _merge(self.order, list(scene.shapes), self.history)
-        for key, shape in changed:
-            self.history[key] += [index, self.number(shape)]
-        for key in known:
-            if key not in scene.shapes:
-                self.history[key] += [index, -1]
-        self.before = scene
-
-    def number(self, shape: Shape) -> int:
-        packed = json.dumps(shape.to_plain(), separators=(",", ":"))
-        return self.shapes.setdefault(packed, len(self.shapes))
-
-    def to_plain(self, offset: int) -> dict[str, Any]:
-        """The panel as JSON; its shapes are numbered on from those of the panels before."""
-        for listed in self.history.values():
-            listed[1::2] = [n if n < 0 else n + offset for n in listed[1::2]]
-        return {
-            "title": self.title,
-            "width": round(self.width),
-            "height": round(self.height),
-            "keys": self.order,
-            "history": [self.history[key] for key in self.order],
-        }
-
-
-def _merge(order: list[str], keys: list[str], history: dict[str, list[int]]) -> None:
-    """Puts keys that are new into the drawing order, each behind the one drawn before it."""
-    previous: str | None = None
-    for key in keys:
-        if key not in history:
-            history[key] = []
-            order.insert(0 if previous is None else order.index(previous) + 1, key)
-        previous = key
-
-
-def _page(trace: Trace, data: dict[str, Any], count: int) -> str:
-    packed = base64.b64encode(gzip.compress(json.dumps(data).encode(), mtime=0)).decode()
-    script = Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
-    cut = f", the first {count:,} shown" if count < len(trace) else ""
-    title = f"{trace.engine}: {len(trace):,} steps{cut}, {len(trace.matches):,} matches"
-    keys = "".join(
-        f"<tr><td><kbd>{html.escape(key)}</kbd></td><td>{html.escape(what)}</td></tr>"
-        for key, what in KEYS
-    )
-    jumps = "".join(
-        f'<button id="next-{kind}">{name}</button>'
-        for kind, name in (
-            ("match", "match ◆"), ("drop", "drop ✕"), ("spawn", "split"), ("replan", "replan"),
-        )
-    )  # fmt: skip
-    note = f"<p>{html.escape(trace.note)}</p>" if trace.note else ""
+    film = Film(trace, views, range(min(len(trace), MOST_STEPS)))
+    count = max(1, len(film.at))
+    drawn = film.part(0, len(film.at), progress=progress)
+    part = {"run": "", "start": 0, "stop": count, "whole": True, "films": [drawn]}
+    words = head(film)
+    data = base64.b64encode(packed({"head": words, "part": part})).decode()
     return f"""<!doctype html>
 <html lang="en"><head><meta charset="utf-8">
 <meta name="viewport" content="width=device-width, initial-scale=1">
-<title>cepviz: {html.escape(title)}</title>
-<style>{stylesheet()}{PAGE_STYLE}</style></head>
-<body class="cep"><main>
-<h1>{html.escape(title)}</h1>{note}
-{highlighted(trace.pattern)}
-<div id="panels"></div>
-<div id="bar">
-<div id="say" role="status" aria-live="polite"></div>
-<div id="controls">
-<button id="first" title="first step (home)">|◀</button>
-<button id="back" title="one step back (left)">◀</button>
-<button id="on" title="one step on (right)">▶</button>
-<button id="last" title="last step (end)">▶|</button>
-<button id="play" title="space">play</button>
-<label>speed <select id="speed"><option value="1">slow</option><option value="3" selected>medium
-</option><option value="10">fast</option><option value="40">very fast</option></select></label>
-<input id="slider" type="range" min="0" value="0" aria-label="step">
-<span id="where"></span> <span>next:</span> {jumps}
-<button id="theme" title="light or dark">◐</button><button id="help" title="keys">?</button>
-</div></div>
-<dialog id="keys"><table>{keys}</table><form method="dialog"><button>close</button></form></dialog>
-</main>
-<script type="text/plain" id="data">{packed}</script>
-<script>{script}</script>
+<title>cepviz: {html.escape(words["title"])}</title>
+<style>{stylesheet()}{PLAYER_STYLE}{PAGE_STYLE}</style></head>
+<body class="cep"><div id="player"></div>
+<script type="text/plain" id="data">{data}</script>
+<script>{player_script()}{START}</script>
 </body></html>
 """
