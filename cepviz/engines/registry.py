@@ -42,13 +42,13 @@ class Engines(MutableMapping[str, type[Engine]]):
 
 #: By name, the fastest first: the default for a pattern is the first that takes it.
 ENGINES = Engines(
+    columnar="Columnar",
     eager="Eager",
     sase="Sase",
     lazy_chain="LazyChain",
     lazy_tree="LazyTree",
     zstream="ZStream",
     adaptive="Adaptive",
-    columnar="Columnar",
     apam="Apam",
     naive="Naive",
 )
