@@ -33,7 +33,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def spark():
     """The session of all Spark tests: it starts once and is never stopped."""
-    return cep.spark.session("local[2]")
+    return cep.spark.session()
 
 
 @pytest.fixture(scope="module")
