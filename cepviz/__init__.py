@@ -41,12 +41,13 @@ from cepviz.language.functions import function
 from cepviz.language.parser import parse
 from cepviz.language.pattern import Pattern
 from cepviz.matching import Result, engines, match, trace
-from cepviz.plans.plan import Order, Tree
+from cepviz.plans.plan import Order, Split, Tree
 from cepviz.plans.statistics import Statistics
 from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.widgets.adaptlab import AdaptLab as AdaptLab
     from cepviz.widgets.compare import Compare as Compare
     from cepviz.widgets.compare import compare as compare
     from cepviz.widgets.editor import StreamEditor as StreamEditor
@@ -60,16 +61,16 @@ __version__ = "0.1.0"
 __all__ = [
     "Adaptation", "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event",
     "Kleene", "Match", "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError",
-    "Result", "Schema", "Seq", "SetupError", "Snapshot", "Statistics", "Stream", "StreamError",
-    "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call", "chain", "count",
-    "engines", "first", "function", "i", "last", "match", "max", "min", "parse", "percent", "same",
-    "sum", "trace", "types", "why", "why_not", "why_so_many",
+    "Result", "Schema", "Seq", "SetupError", "Snapshot", "Split", "Statistics", "Stream",
+    "StreamError", "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call",
+    "chain", "count", "engines", "first", "function", "i", "last", "match", "max", "min", "parse",
+    "percent", "same", "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
 
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
 WIDGETS = {
-    "Compare": "compare", "Explain": "explaining", "Player": "player", "Race": "race",
-    "StreamEditor": "editor", "compare": "compare", "play": "player",
+    "AdaptLab": "adaptlab", "Compare": "compare", "Explain": "explaining", "Player": "player",
+    "Race": "race", "StreamEditor": "editor", "compare": "compare", "play": "player",
 }  # fmt: skip
 
 

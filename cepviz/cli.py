@@ -214,8 +214,10 @@ def _check(given: argparse.Namespace) -> int:
 
 
 def _engines(given: argparse.Namespace) -> int:
-    for name, about in engines().items():
-        print(f"{name:8} {about}")
+    listed = engines()
+    wide = max(map(len, listed))
+    for name, about in listed.items():
+        print(f"{name:{wide}}  {about}")
     return OK
 
 

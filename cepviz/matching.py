@@ -27,7 +27,8 @@ class Result(Sequence[Match]):
         self._matches = matches
         self.pattern = engine.pattern
         self.stream = stream
-        self.engine = engine.name
+        #: The engine's name, with the form that ran where it has several: "columnar (compiled)".
+        self.engine = f"{engine.name} ({engine.form})" if engine.form else engine.name
         self.counters: dict[str, int] = engine.counters.as_dict()
         self.failures: list[Failure] = engine.failures
         self.seconds = seconds
@@ -209,11 +210,14 @@ def run(engine: Engine, stream: Stream, progress: bool | None = None) -> Result:
     started = time.perf_counter()
     stopped: BudgetError | None = None
     try:
-        for event in _watched(stream, progress):
-            found = engine.push(event)
-            if found:
-                matches += found
-        matches += engine.flush()
+        if engine.whole:
+            engine.run(stream)
+        else:
+            for event in _watched(stream, progress):
+                found = engine.push(event)
+                if found:
+                    matches += found
+            matches += engine.flush()
     except BudgetError as error:
         matches += engine.out
         stopped = error
@@ -321,7 +325,7 @@ def _stages(
         if inner is not None:
             stream = with_composites(inner)
         intervals = bool((stream.starts != stream.ends).any())
-        chosen = engine_class(engine, query, intervals, options)
+        chosen = engine_class(engine, query, intervals, options, watch)
         chosen_plan = chosen.planned(query, stream.counts()) if plan is None else plan
         planned = None if chosen_plan is None else str(chosen_plan)
         recorded = Trace(chosen.name, str(query), planned, schema=stream.schema)

@@ -356,7 +356,10 @@ class Stats(Step):
 
 @dataclass(frozen=True, slots=True)
 class Check(Step):
-    """An invariant was verified: both its sides with their values."""
+    """An invariant was verified: both its sides with their values.
+
+    With a `distance`, the left side may exceed the right one by that share of it.
+    """
 
     kind: ClassVar[str] = "check"
     invariant: str
@@ -365,12 +368,15 @@ class Check(Step):
     left_value: float
     right_value: float
     holds: bool
+    distance: float = 0.0
 
     def say(self) -> str:
         sides = (
             f"{self.left} {estimate(plain(self.left_value))} < "
             f"{self.right} {estimate(plain(self.right_value))}"
         )
+        if self.distance:
+            sides += f" (and {estimate(plain(self.distance * 100))}% more)"
         if self.holds:
             return f"Invariant {self.invariant} holds: {sides}."
         return f"Invariant {self.invariant} broke: {sides} no longer holds."

@@ -46,6 +46,7 @@ def assert_matches(
       1  predicate  b.x > a.x: 4 > 5 is false, short by 1.
       Closest: b.x >= a.x - 1 would match (checked).
            or: without b.x > a.x (checked).
+      Show: [.timeline()] [.trace[6], where run 1 was refused e1]
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     if isinstance(pattern, Chain):

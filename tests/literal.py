@@ -9,6 +9,9 @@ import cepviz as cep
 from cepviz.engines.base import bag
 from cepviz.engines.registry import ENGINES, refusal
 
+#: The engines that show their steps.
+WATCHED = [name for name, engine in ENGINES.items() if not engine.whole]
+
 TOKEN = re.compile(r"([a-z])(\w*)(?:@([\d.]+)(?:-([\d.]+))?)?(?:\(([^)]*)\))?")
 
 

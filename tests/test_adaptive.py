@@ -23,6 +23,7 @@ from cepviz.plans.plan import Branched, Order, Tree
 from cepviz.plans.policies import Invariant, Static, Threshold, Unconditional, policy_called
 from cepviz.plans.statistics import Statistics
 from cepviz.plans.zstream import zstream
+from cepviz.views.automaton import automaton
 
 quick = settings(deadline=None, suppress_health_check=list(HealthCheck))
 BUDGET = {"runs": 3000, "matches": 3000}
@@ -509,3 +510,26 @@ def test_a_trace_has_the_estimates_checks_and_replans():
     final = recorded.at(-1)
     labels = {run.state.split(":")[0] for run in final.runs.values()}
     assert labels == {replans[-1].label.rstrip(":")}
+
+
+@pytest.mark.parametrize("planner", ["greedy", "zstream"])
+def test_the_automaton_shows_the_plans_in_use(planner):
+    events = drifting([{"A": 9, "B": 3, "C": 6}, {"A": 2, "B": 12, "C": 6}], windows=8)
+    recorded = cep.trace("PATTERN SEQ(A a, B b, C c) WITHIN 100", events, engine="adaptive",
+                         planner=planner, every=16)  # fmt: skip
+    changed = [i for i, s in enumerate(recorded) if s.kind == "replan" and s.before != s.after]
+
+    def drawn(index):
+        scene = automaton(recorded, index)
+        names = {s.text for key, s in scene.shapes.items() if key.startswith("state:")}
+        told = [s.text for key, s in scene.shapes.items() if key.startswith("plan:")]
+        return {name for name in names if name}, told
+
+    before, told = drawn(changed[0] - 1)
+    assert not any(name.startswith("p") for name in before) and told == []
+    both, told = drawn(changed[0] + 30)
+    assert any(name.startswith("p2:") for name in both) and before & both
+    assert told == ["plan in use", "old plan: it ends what it began"]
+    after, told = drawn(len(recorded) - 1)
+    last = recorded[changed[-1]].label
+    assert all(name.startswith(last) for name in after if name.endswith("F"))

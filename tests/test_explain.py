@@ -297,6 +297,14 @@ def test_a_chain_is_judged_by_the_query_that_has_the_variables():
         why_not(CHAIN, events, a="a1", r="Rise#1")
 
 
+def test_a_pattern_that_reads_from_a_context_query_is_explained():
+    rise = "CONTEXT CPC SELECT <x AS top> FROM <A> SEQUENCE <A> PUBLISH <Rise>"
+    events = stream("a1@1(x=1) a2@2(x=5) b1@3(x=4)")
+    mixed = cep.chain(rise, "PATTERN SEQ(Rise r, B b) WHERE b.x > r.top WITHIN 10")
+    said = why_not(mixed, events, r="Rise#1", b="b1")
+    assert said.blockers[0].text == "b.x > r.top: 4 > 5 is false, short by 1."
+
+
 def test_the_funnel_of_a_chain_is_that_of_the_query_that_finds_nothing():
     said = why_not(CHAIN, stream("a1(x=2) a2(x=1) b1(x=1)"))
     assert said.verdict.startswith("Query 1 of 2 of the chain. No match in 3 events")

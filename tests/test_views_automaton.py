@@ -6,7 +6,7 @@ import time
 from xml.etree import ElementTree
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 from test_sase import QUERY_3, google
 
 import cepviz as cep
@@ -166,12 +166,12 @@ def test_badges_count_the_live_runs_and_list_them(query_3):
     assert text(scene, f"{state(query_3, 'a[i]')}:note") == "split (take-proceed)"
 
 
-def test_many_runs_are_99_plus_and_twenty_are_listed():
+def test_many_runs_are_counted_and_twenty_are_listed():
     trace = Trace(graph=traced("eager").graph)
     for number in range(150):
         trace(Move(str(number), "e1", "take", "take a", "q1", "q2", (("a", ("e1",)),)))
     scene = automaton(trace)
-    assert text(scene, "state:1:badge:text") == "99+"
+    assert text(scene, "state:1:badge:text") == "150"
     lines = scene.shapes["state:1:badge"].title.splitlines()
     assert (len(lines), lines[-1]) == (22, "and 130 more")
 
@@ -269,7 +269,7 @@ def keys(scene):
     return [part.get("data-key") for part in tree.iter() if part.get("data-key") is not None]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WATCHED)
 def test_every_step_is_drawn_in_the_same_places(engine):
     trace = traced(engine)
     still = places(automaton(trace, 0))
@@ -300,8 +300,8 @@ def test_every_step_is_drawn_in_the_same_places(engine):
     ],
 )
 def test_other_patterns_are_drawn_too(pattern):
-    for engine, made in ENGINES.items():
-        if made.refuses(cep.parse(pattern)) is None:
+    for engine in WATCHED:
+        if ENGINES[engine].refuses(cep.parse(pattern)) is None:
             trace = traced(engine, pattern)
             for index in range(0, len(trace), 3):
                 automaton(trace, index)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 
 import cepviz as cep
-from cepviz.engines.registry import ENGINES
 from cepviz.explain import why, why_not
 from cepviz.steps import Check, Replan
 from cepviz.trace import Trace
@@ -26,7 +25,7 @@ EVENTS = "a1(x=1) a2(x=3) b1(x=2) b2(x=4) c1(x=3) c2(x=5)"
 
 
 def scenes():
-    for engine in ENGINES:
+    for engine in WATCHED:
         trace = cep.trace(PATTERN, stream(EVENTS), engine=engine)
         index = trace.next(0, "match")
         for view in (automaton, buffer, timeline, runs):

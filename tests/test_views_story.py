@@ -4,10 +4,9 @@ import re
 from xml.etree import ElementTree
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 
 import cepviz as cep
-from cepviz.engines.registry import ENGINES
 from cepviz.explain import why, why_not
 from cepviz.views.story import AFTER, AXIS_LEFT, AXIS_RIGHT, BEFORE, story
 from cepviz.views.timeline import timeline
@@ -98,7 +97,7 @@ def test_the_middle_of_a_long_match_is_one_row():
     assert names[-2:] == ["b[59]", "c"] and ("tick", "b[i].x 59 > b[i-1].x 58") in row(scene, 12)
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WATCHED)
 def test_every_engine_has_stories(engine):
     trace = cep.trace(QUERY, stream(EVENTS), engine=engine)
     scene = story(why(cep.match(QUERY, stream(EVENTS))[0], trace))

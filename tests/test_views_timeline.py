@@ -9,12 +9,11 @@ import weakref
 import xml.etree.ElementTree as ET
 
 import pytest
-from literal import stream
+from literal import WATCHED, stream
 from test_sase import QUERY_3, google
 
 import cepviz as cep
-from cepviz.engines.registry import ENGINES
-from cepviz.steps import Arrive, Check, Drop, Matched, Move, Replan, Spawn
+from cepviz.steps import Arrive, Check, Drop, Matched, Move, Replan, Spawn, Step
 from cepviz.trace import Trace
 from cepviz.views.axis import nice_times
 from cepviz.views.invariants import invariants, invariants_text
@@ -397,6 +396,21 @@ def test_an_invariant_is_two_bars_and_a_gap_that_is_crossed_when_it_breaks():
     assert left > right
 
 
+def test_a_distance_moves_the_place_where_it_breaks():
+    trace = Trace()
+    trace(Check("1", "rate(B)", "rate(A)", 11.0, 10.0, True, 0.2))
+    said = texts(invariants(trace))
+    assert said["invariant:1:slack"] == "gap 1, 10% of the right side"
+    assert said["invariant:1:distance"] == "distance 20%: breaks at 12"
+    assert "invariant:1:limit" in invariants(trace).shapes
+    assert trace[0].say() == "Invariant 1 holds: rate(B) 11 < rate(A) 10 (and 20% more)."
+    assert Step.from_plain(trace[0].to_plain()) == trace[0]
+    assert Step.from_plain(trace[0].to_plain()[:-1]).distance == 0, "as older files have it"
+    plain = Trace()
+    plain(Check("1", "rate(B)", "rate(A)", 9.0, 10.0, True))
+    assert "invariant:1:limit" not in invariants(plain).shapes
+
+
 def test_a_new_plan_shows_its_own_invariants_and_what_brought_it():
     trace = adaptive()
     said = texts(invariants(trace))
@@ -465,7 +479,7 @@ def test_plotly_is_loaded_only_when_a_figure_is_made():
 VIEWS = [timeline, runs, plan, invariants]
 
 
-@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("engine", WATCHED)
 def test_every_step_of_every_engine_is_drawn_and_nothing_moves(engine):
     pattern = "PATTERN SEQ(A a, B b, C c) WHERE a.x <= c.x WITHIN 5"
     events = stream("a1(x=1) b1(x=1) a2(x=2) c1(x=1) b2(x=1) c2(x=3) a3(x=0) b3(x=1) c3(x=2)")

@@ -293,7 +293,10 @@ def long_stream(times=60):
 
 def test_all_engines_that_take_the_pattern_race_but_the_brute_force():
     race = cep.Race(LONG, long_stream())
-    takers = [name for name, engine in ENGINES.items() if refusal(engine, cep.parse(LONG)) is None]
+    takers = [
+        name for name, engine in ENGINES.items()
+        if refusal(engine, cep.parse(LONG), watch=True) is None
+    ]  # fmt: skip
     assert race.names == [name for name in takers if name != "naive"]
     race.run()
     result = cep.match(LONG, long_stream(), engine="eager")
@@ -484,6 +487,7 @@ def hostile():
         "Race": cep.Race(pattern, rows),
         "Explain": cep.Explain(cep.match(pattern, rows)),
         "StreamEditor": cep.StreamEditor(pattern, rows),
+        "AdaptLab": cep.AdaptLab(pattern),
     }
 
 

@@ -14,10 +14,11 @@ window. So every match is found by one generation, however often plans change wi
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 from cepviz.engines.branches import BranchEngine
 from cepviz.engines.lazy_chain import LazyChain
@@ -60,7 +61,9 @@ class Decision:
     @property
     def gain(self) -> float:
         """How much less the new plan is expected to cost, as a share of the old."""
-        return 1 - self.cost_after / self.cost_before if self.cost_before > 0 else 0.0
+        if not 0 < self.cost_before < math.inf:
+            return 0.0
+        return 1 - self.cost_after / self.cost_before
 
 
 class Generation:
@@ -76,7 +79,7 @@ class Adaptive(BranchEngine):
     """Plans that adapt: a lazy chain or a ZStream tree, planned anew when statistics move."""
 
     name = "adaptive"
-    options = ("planner", "policy", "every", "statistics", "windows")
+    options: ClassVar[tuple[str, ...]] = ("planner", "policy", "every", "statistics", "windows")
     variants = (
         {"every": 1},
         {"policy": "unconditional", "every": 1},
@@ -110,6 +113,7 @@ class Adaptive(BranchEngine):
         self.planner = planner_called(planner)
         self.policy = policy_called(policy)
         self.every = every
+        self.adapting = True
         self.estimator = Estimator(self.pattern, self.schema, windows=windows)
         self.decisions: list[Decision] = []
         self.outcomes = {"first": 0, "replanned": 0, "same": 0}
@@ -153,13 +157,20 @@ class Adaptive(BranchEngine):
             old.evaluator.border = self.latest.position + 1
         self._start(plan)
 
-    def _start(self, plan: Plan) -> None:
+    def evaluator(self, plan: Plan, label: str) -> BranchEngine:
+        """What works by a plan."""
         kind = LazyChain if follows(plan, Order) else ZStream
+        return kind(
+            self.pattern, plan, host=self, schema=self.schema, budget=self.budget, label=label
+        )
+
+    def price(self, plan: Plan, statistics: Statistics) -> float:
+        """What a plan is expected to cost."""
+        return cost(plan, self.pattern, statistics)
+
+    def _start(self, plan: Plan) -> None:
         self._number += 1
-        evaluator: BranchEngine = kind(
-            self.pattern, plan, host=self, schema=self.schema, budget=self.budget,
-            label="" if self._number == 1 else f"p{self._number}:",
-        )  # fmt: skip
+        evaluator = self.evaluator(plan, "" if self._number == 1 else f"p{self._number}:")
         self.plan = plan
         self.generations.append(Generation(plan, evaluator))
         self._graphs.append(evaluator.graph)
@@ -174,7 +185,7 @@ class Adaptive(BranchEngine):
     def process(self, event: Event, mark: int | float) -> None:
         for generation in self.generations:
             generation.evaluator.process(event, mark)
-        if self.answer is None or not isinstance(self.policy, Static):
+        if self.adapting and (self.answer is None or not isinstance(self.policy, Static)):
             self.estimator.push(event)
             if self.counters.events % self.every == 0 and self.estimator.ready:
                 self.adapt(event)
@@ -201,7 +212,7 @@ class Adaptive(BranchEngine):
         first = self.answer is None
         self.answer = self.planner(self.pattern, statistics)
         before, after = self.current, self.answer.plan
-        cost_before, cost_after = (cost(plan, self.pattern, statistics) for plan in (before, after))
+        cost_before, cost_after = (self.price(plan, statistics) for plan in (before, after))
         self.policy.begin(self.answer, statistics)
         self.planning += perf_counter() - started
         outcome = "first" if first else "same" if after == before else "replanned"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, ClassVar
 
 from cepviz.errors import BudgetError, CepError, PredicateError, StreamError
-from cepviz.events import Event, Schema
+from cepviz.events import Event, Schema, Stream
 from cepviz.language.evaluate import Bindings, Failed, value
 from cepviz.language.expressions import Expression
 from cepviz.language.pattern import Pattern, Returns
@@ -215,6 +215,8 @@ class Engine:
 
     name: ClassVar[str] = ""
     takes_intervals: ClassVar[bool] = False
+    #: Whether it takes a stream as whole columns, with `run`, and so has no steps to show.
+    whole: ClassVar[bool] = False
     #: The options that change how it works but not what it finds; each is tested like an engine.
     variants: ClassVar[tuple[Mapping[str, Any], ...]] = ({},)
     #: The keywords it takes beside those of every engine.
@@ -276,6 +278,15 @@ class Engine:
         """Processes the end of the stream."""
 
     # ---- what a caller uses ----
+
+    @property
+    def form(self) -> str:
+        """Which form of the engine ran, where there are several."""
+        return ""
+
+    def run(self, stream: Stream) -> None:
+        """Takes a whole stream at once, where an engine does that; `collected` has the matches."""
+        raise NotImplementedError
 
     def push(self, event: Event) -> list[Match]:
         """Reads one event and returns the matches it completed."""

@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from cepviz.engines.adaptive import Adaptive
+from cepviz.engines.apam import Apam
 from cepviz.engines.base import Engine
+from cepviz.engines.columnar import Columnar
 from cepviz.engines.contexts import Contexts
 from cepviz.engines.eager import Eager
 from cepviz.engines.lazy_chain import LazyChain
@@ -25,6 +27,8 @@ ENGINES: dict[str, type[Engine]] = {
     "lazy_tree": LazyTree,
     "zstream": ZStream,
     "adaptive": Adaptive,
+    "columnar": Columnar,
+    "apam": Apam,
     "naive": Naive,
 }
 
@@ -33,10 +37,16 @@ CONTEXT_ENGINES: dict[str, type[Engine]] = {"contexts": Contexts}
 
 
 def refusal(
-    engine: type[Engine], pattern: Pattern, intervals: bool = False, options: Iterable[str] = ()
+    engine: type[Engine],
+    pattern: Pattern,
+    intervals: bool = False,
+    options: Iterable[str] = (),
+    watch: bool = False,
 ) -> str | None:
-    """Why an engine does not take a pattern, a stream with intervals or an option; None if it
-    takes them all."""
+    """Why an engine does not take a pattern, a stream with intervals, an option or somebody who
+    watches; None if it takes them all."""
+    if watch and engine.whole:
+        return "it works on whole columns and has no steps to show"
     for option in options:
         if option not in engine.options:
             known = f"; it has {one_of(engine.options)}" if engine.options else ""
@@ -51,6 +61,7 @@ def engine_class(
     pattern: Pattern | ContextQuery,
     intervals: bool = False,
     options: Iterable[str] = (),
+    watch: bool = False,
 ) -> type[Engine]:
     """The engine of that name, or the fastest one that takes the pattern."""
     if isinstance(pattern, ContextQuery):
@@ -58,7 +69,7 @@ def engine_class(
     if name in CONTEXT_ENGINES:
         reason = CONTEXT_ENGINES[name].refuses(pattern)
         raise UnsupportedError(f"the engine {name!r} cannot run this: {reason}")
-    wanted = (pattern, intervals, tuple(options))
+    wanted = (pattern, intervals, tuple(options), watch)
     takers = [known for known, engine in ENGINES.items() if refusal(engine, *wanted) is None]
     if name is not None and name not in ENGINES:
         raise CepError(

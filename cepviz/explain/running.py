@@ -38,7 +38,7 @@ def watched(pattern: Pattern | ContextQuery, stream: Stream, engine: str | None 
     elif name is None:
         intervals = bool((stream.starts != stream.ends).any())
         sase = refusal(ENGINES["sase"], pattern, intervals) is None
-        name = "sase" if sase else engine_class(None, pattern, intervals).name
+        name = "sase" if sase else engine_class(None, pattern, intervals, watch=True).name
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         budget = {"runs": MOST_WATCHED, "matches": MOST_WATCHED}

@@ -292,11 +292,12 @@ def _of_chain(
         raise CepError(f"no query of the chain has {names}: {known}. Ask about one query at a time")
     query: Any
     for number, query in enumerate(queries):
-        last = number == fitting[-1]
+        note = f"Query {number + 1} of {len(queries)} of the chain."
+        if number == fitting[-1]:
+            return query, stream, note
         result, stopped = quietly(query, stream)
         # Without bindings it is the first query that finds nothing: those after it cannot.
-        if last or (not bindings and not len(result)):
-            note = f"Query {number + 1} of {len(queries)} of the chain."
+        if not bindings and not len(result):
             return query, stream, note
         if stopped:
             raise CepError(
@@ -304,7 +305,7 @@ def _of_chain(
                 "Ask about it alone first"
             )
         stream = with_composites(result)
-    raise AssertionError("a chain has a last query")
+    raise AssertionError("one of the queries fits")
 
 
 def _verdict(ground: Ground, given: Held, late: frozenset[Event]) -> WhyNot:

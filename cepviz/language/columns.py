@@ -60,7 +60,7 @@ class StreamColumns:
     def __init__(self, stream: Stream, rows: Array | slice | None = None):
         self.stream = stream
         self.rows = slice(None) if rows is None else rows
-        self.size = len(stream.ends[self.rows])
+        self.size = len(stream) if rows is None else len(stream.ends[rows])
 
     def __len__(self) -> int:
         return self.size
@@ -129,9 +129,13 @@ def _truth(
     told = np.flatnonzero(cells.failures & asked)
     if failed is not None and len(told):
         failed(node, told, cells.error or ValueError("cannot be computed"))
+    known = cells.known
+    if known.all():
+        true = _as_truth(cells.values)
+        return true, ~true
     true = np.zeros(len(asked), dtype=bool)
-    true[cells.known] = _as_truth(cells.values[cells.known])
-    return true, cells.known & ~true
+    true[known] = _as_truth(cells.values[known])
+    return true, known & ~true
 
 
 def _as_truth(values: Array) -> Array:
@@ -157,6 +161,9 @@ def _cells(node: Expression, columns: Mapping[str, Columns], size: int) -> Cells
         nulls |= part.nulls
         failures |= part.failures
         error = error or part.error
+    if not (nulls.any() or failures.any()):
+        computed = _computed(node, [part.values for part in parts], size)
+        return computed if error is None else computed._replace(error=error)
     rows = np.flatnonzero(~(nulls | failures))
     computed = _computed(node, [part.values[rows] for part in parts], len(rows))
     values = np.zeros(size, dtype=computed.values.dtype)

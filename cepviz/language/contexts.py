@@ -183,6 +183,7 @@ def stream_of(source: Source) -> str | None:
 class ContextQuery:
     """A query over interval events in one of the four contexts, as an immutable value.
 
+    >>> from cepviz.language.context_parser import parse_context
     >>> q = parse_context("CONTEXT cpc SELECT <Price> FROM <A> SEQUENCE <B> PUBLISH <Out>")
     >>> print(q)
     CONTEXT CPC

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
 from typing import Any
 
 from cepviz.language.allen import RELATIONS
@@ -48,6 +49,17 @@ def amount_text(amount: int | float, unit: str) -> str:
     return f"{number_text(amount)} {unit[:-1] if amount == 1 else unit}"
 
 
+_FIELDS: dict[type, tuple[str, ...]] = {}
+
+
+def _fields(kind: type[Expression]) -> tuple[str, ...]:
+    """The names of a class's fields, looked up once."""
+    found = _FIELDS.get(kind)
+    if found is None:
+        found = _FIELDS[kind] = tuple(item.name for item in fields(kind))
+    return found
+
+
 @dataclass(frozen=True)
 class Expression:
     """Anything with a value: an attribute, a sum, a comparison."""
@@ -58,8 +70,8 @@ class Expression:
     binding = 9
 
     def children(self) -> Iterator[Expression]:
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in _fields(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 yield value
             elif isinstance(value, tuple):
@@ -76,8 +88,8 @@ class Expression:
     def map(self, change: Callable[[Expression], Expression]) -> Expression:
         """The expression with `change` applied to every part, innermost first."""
         changed: dict[str, Any] = {}
-        for item in fields(self):
-            value = getattr(self, item.name)
+        for name in _fields(type(self)):
+            value = getattr(self, name)
             if isinstance(value, Expression):
                 new: Any = value.map(change)
             elif isinstance(value, tuple):
@@ -87,10 +99,10 @@ class Expression:
             else:
                 continue
             if new is not value:
-                changed[item.name] = new
+                changed[name] = new
         return change(replace(self, **changed) if changed else self)
 
-    @property
+    @cached_property
     def variables(self) -> frozenset[str]:
         """The pattern variables this expression speaks of."""
         return frozenset(

@@ -13,10 +13,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator
 from functools import cached_property
+from typing import Any
 
 from cepviz.language.expressions import Expression, needs_all
 from cepviz.language.pattern import Branch, Pattern
-from cepviz.plans.plan import Order, Plan, Shape, follows, leaves, shape_text
+from cepviz.plans.plan import Plan, Shape, Split, Tree, follows, leaves, shape_text
 from cepviz.plans.statistics import Statistics
 
 #: Lists of more events than this are not told apart any more: the cost is out of reach anyway.
@@ -164,15 +165,17 @@ def cost(plan: Plan, pattern: Pattern, statistics: Statistics) -> float:
     >>> import cepviz as cep
     >>> p = cep.parse("PATTERN AND(A a, B b) WITHIN 1 hour")
     >>> s = Statistics({"A": 100, "B": 2})
-    >>> from cepviz.plans.plan import Tree
+    >>> from cepviz.plans.plan import Order, Tree
     >>> cost(Order("b", "a"), p, s), cost(Tree(("a", "b")), p, s)
     (202.0, 302.0)
     """
     total = 0.0
     for branch in pattern.branches:
         model, memo = model_of(branch), Memo()
-        part = plan.of(branch, pattern)
-        if follows(plan, Order):
+        part: Any = plan.of(branch, pattern)
+        if follows(plan, Split):  # its variables make one chain
+            part = (*part[0], *part[1])
+        if not follows(plan, Tree):
             total += model.order_cost(part, statistics, memo)
         else:
             total += model.tree_cost(part, statistics, memo)
@@ -199,10 +202,12 @@ def expected(
     for number, branch in enumerate(pattern.branches, 1):
         prefix = f"{number}:" if len(pattern.branches) > 1 else ""
         model, memo = model_of(branch), Memo()
-        part = plan.of(branch, pattern)
+        part: Any = plan.of(branch, pattern)
+        if follows(plan, Split):
+            part = (*part[0], *part[1])
         nodes = (
             [(part[count - 1], part[:count]) for count in range(1, len(part) + 1)]
-            if follows(plan, Order)
+            if not follows(plan, Tree)
             else [(shape_text(shape), tuple(leaves(shape))) for shape in _subtrees(part)]
         )
         for label, names in nodes:

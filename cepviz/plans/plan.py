@@ -1,4 +1,4 @@
-"""`Order`, `Tree` and `Branched`: evaluation plans as values that print as they are written."""
+"""Plans as values that print as they are written: `Order`, `Tree`, `Split`, `Branched`."""
 
 from __future__ import annotations
 
@@ -76,11 +76,62 @@ class Tree:
         return cls(shape)
 
 
+class Split:
+    """Which variables are evaluated eagerly and which lazily: `Split("BC", "DA")` prints as BC/DA.
+
+    The eager ones are matched as they come, in the order of the query; the lazy ones wait for a
+    final event and are then joined in the order given here. A string names one variable with each
+    letter; longer names go into a tuple, or into a string with spaces.
+
+    >>> Split("BC", "DA"), str(Split("BC", "DA")), str(Split(("bid", "ask"), "t"))
+    (Split('BC', 'DA'), 'BC/DA', 'bid ask/t')
+    >>> Split("bid ask", ("t",)) == Split(("bid", "ask"), "t")
+    True
+    """
+
+    def __init__(self, eager: str | Iterable[str] = (), lazy: str | Iterable[str] = ()):
+        self.eager, self.lazy = _group(eager), _group(lazy)
+        _check_names((*self.eager, *self.lazy))
+        if not self.eager + self.lazy:
+            raise PlanError("a split names variables, as in Split('BC', 'AD'): here are none")
+
+    def _written(self) -> tuple[str, str]:
+        apart = " " if any(len(name) > 1 for name in self.eager + self.lazy) else ""
+        return apart.join(self.eager), apart.join(self.lazy)
+
+    def __repr__(self) -> str:
+        if any(len(name) > 1 for name in self.eager + self.lazy):
+            return f"Split({self.eager!r}, {self.lazy!r})"
+        return "Split({!r}, {!r})".format(*self._written())
+
+    def __str__(self) -> str:
+        return "/".join(self._written())
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Split) and (self.eager, self.lazy) == (other.eager, other.lazy)
+
+    def __hash__(self) -> int:
+        return hash((self.eager, self.lazy))
+
+    def of(self, branch: Branch, pattern: Pattern) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """The two groups for one branch of a pattern, the eager one in the order of the query."""
+        _check_fit((*self.eager, *self.lazy), branch, pattern, self)
+        eager = tuple(name for name in branch.by_name if name in self.eager)
+        return eager, tuple(name for name in self.lazy if name in branch.by_name)
+
+    def in_query_order(self, pattern: Pattern) -> Split:
+        """The same with its eager group as the query has it: ABC/D, never BCA/D."""
+        names = list(pattern.variables)
+        return Split(
+            sorted(self.eager, key=lambda n: names.index(n) if n in names else -1), self.lazy
+        )
+
+
 @dataclass(frozen=True)
 class Branched:
     """A plan for each branch of a pattern with OR, in the order of its branches."""
 
-    plans: tuple[Order, ...] | tuple[Tree, ...]
+    plans: tuple[Order, ...] | tuple[Tree, ...] | tuple[Split, ...]
 
     def __str__(self) -> str:
         return " | ".join(map(str, self.plans))
@@ -95,13 +146,20 @@ class Branched:
         return self.plans[pattern.branches.index(branch)].of(branch, pattern)
 
 
-Plan = Order | Tree | Branched
+Plan = Order | Tree | Split | Branched
 
 
-def follows(plan: object, kind: type[Order] | type[Tree]) -> bool:
-    """Whether a plan is an order, or a tree, in every branch."""
+def follows(plan: object, kind: type[Order] | type[Tree] | type[Split]) -> bool:
+    """Whether a plan is an order, or a tree, or a split, in every branch."""
     parts = plan.plans if isinstance(plan, Branched) else (plan,)
     return all(isinstance(part, kind) for part in parts)
+
+
+def _group(names: str | Iterable[str]) -> tuple[str, ...]:
+    if not isinstance(names, str):
+        return tuple(names)
+    listed = names.replace(",", " ").split()
+    return tuple(listed[0]) if len(listed) == 1 and " " not in names else tuple(listed)
 
 
 def _checked(shape: Any) -> Shape:

@@ -194,7 +194,7 @@ class Invariant(Policy):
             if emit is not None:
                 condition = watched.condition
                 emit(Check(watched.name, condition.left.text, condition.right.text,
-                           left, right, holds))  # fmt: skip
+                           left, right, holds, watched.distance))  # fmt: skip
             if not holds:
                 self._broken = watched
                 sides = watched.condition

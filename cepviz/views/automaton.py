@@ -22,7 +22,16 @@ from cepviz.views.automaton_layout import (
     word_of,
 )
 from cepviz.views.automaton_legend import ACTIONS, about_state, legend_of, told_runs
-from cepviz.views.automaton_now import Now, now_of, prefix_of, searching_state, who_is_where
+from cepviz.views.automaton_now import (
+    Now,
+    graph_in_use,
+    now_of,
+    plan_of,
+    plans_in_use,
+    prefix_of,
+    searching_state,
+    who_is_where,
+)
 from cepviz.views.layout import Point
 from cepviz.views.marks import badge, checked_run, diamond_mark, fork, head, tick, tip, width_of
 from cepviz.views.pattern import pattern
@@ -60,6 +69,8 @@ def automaton(
     say = "Nothing has arrived yet." if snapshot is None else snapshot.say()
     if not graph.states:
         return _nothing(trace, snapshot, say)
+    plans = plans_in_use(trace, snapshot)
+    graph = graph_in_use(trace, plans)
     occupants = who_is_where(trace, snapshot)
     if len(graph.states) > MOST_STATES:
         return summed_up(graph, occupants, now, run, say)
@@ -77,6 +88,8 @@ def automaton(
         _draw_state(scene, graph, number, state, box, here, now, run)
     if snapshot is not None and graph.kind == "tree":
         _draw_counters(scene, graph, drawing, snapshot, now)
+    if len(plans) > 1:
+        _draw_plans(scene, graph, drawing, plans)
     if passes is not None:
         said = f"after pass {graph.passes[passes - 1].name}"
         scene.label("pass", 8, 16, tip(said), "label", 60)
@@ -100,6 +113,18 @@ def _nothing(trace: Trace, snapshot: Snapshot | None, say: str) -> Scene:
     scene.label("none", 12, 18, told, "small", 90)
     scene.place("", drawn, 0, 24)
     return scene
+
+
+def _draw_plans(scene: Scene, graph: Graph, drawing: Drawing, plans: list[str]) -> None:
+    """Says which of several plans is the one in use."""
+    for place, label in enumerate(plans):
+        pairs = zip(graph.states, drawing.boxes, strict=True)
+        boxes = [box for state, box in pairs if plan_of(state.name) == label]
+        x = max(8, min(box.x - box.width / 2 for box in boxes) - 24)
+        # Trees stand side by side and have room above them, chains below their first state.
+        y = 20 if graph.kind == "zstream" else max(box.y for box in boxes) + 52
+        said = "old plan: it ends what it began" if place else "plan in use"
+        scene.label(f"plan:{place}", x, y, said, "small", 60)
 
 
 def _draw_edge(

@@ -35,7 +35,7 @@ def _depths(states: tuple[State, ...], edges: tuple[Edge, ...]) -> Mapping[str, 
 
 
 #: Live states shown in a column of a graph that is summed up.
-ROWS = 6
+ROWS = 4
 
 
 def summed_up(
@@ -60,7 +60,7 @@ def summed_up(
         scene.add(f"step:{left}", "path", f"take{lit}", d=f"M{x + 4},{y:g} L{x + gap - 12},{y:g}")
         head(scene, f"step:{left}:head", "take-head", Point(x + gap - 4, y), Point(x, y))
         if lit:
-            word = shortened(f"{now.action} {now.event}".strip(), 14)
+            word = shortened(now.event, 8)
             scene.add(f"step:{left}:word", "text", "text middle", text=word, x=x + gap / 2 - 4,
                       y=y - 8)  # fmt: skip
             if now.verdict is not None:

@@ -14,7 +14,7 @@ from cepviz.views.scene import shortened
 
 #: Lines of formula on an edge, and characters in each.
 LINES, ACROSS = 3, 30
-_LEFT, _TOP, _RIGHT = 40, 16, 104
+_LEFT, _TOP, _RIGHT = 40, 16, 132
 _HIGH, _LOOP = 58, 34  # a state's height, a loop's
 
 
@@ -209,9 +209,11 @@ def _along(
         y = end.y - height + 12
         d = f"M{start.x:g},{start.y:g} L{tail.x:g},{tail.y:g}"
         return Line(d, end, tail, round(x, 1), round(y, 1), height)
-    bend = (tail.x - start.x) / 2
-    d = f"M{start.x:g},{start.y:g} C{start.x + bend:g},{start.y:g} "
-    d += f"{tail.x - bend:g},{end.y:g} {tail.x:g},{tail.y:g}"
+    # Steep at the crowded end, so that it is flat where its label sits.
+    across = tail.x - start.x
+    one, two = (0.62, 0.85) if fan_in else (0.15, 0.38) if fan_out else (0.5, 0.5)
+    d = f"M{start.x:g},{start.y:g} C{start.x + across * one:g},{start.y:g} "
+    d += f"{start.x + across * two:g},{end.y:g} {tail.x:g},{tail.y:g}"
     near, far = (start, end) if fan_in else (end, start)
     x = start.x + 12 + width / 2 if fan_in else end.x - 18 - width / 2
     above = near.y < far.y

@@ -101,9 +101,37 @@ def _edges(graph: Graph, name: str, move: Move | None = None) -> frozenset[str]:
 
 
 def prefix_of(name: str) -> str:
-    """What tells apart the states of several automata: `2:` of `2:q1`."""
-    found = re.match(r"\d+:", name)
+    """What tells apart the states of several automata: `2:` of `2:q1`, `p3:2:` of `p3:2:q1`."""
+    found = re.match(r"(p\d+:)?(\d+:)?", name)
     return found[0] if found else ""
+
+
+def plan_of(name: str) -> str:
+    """Of which plan a state or a run is: `p3:` of `p3:2:q1`; nothing for those of the first."""
+    found = re.match(r"p\d+:", name)
+    return found[0] if found else ""
+
+
+def plans_in_use(trace: Trace, snapshot: Snapshot | None) -> list[str]:
+    """The plan in use, and those before it that still have runs; the newest first. Of a trace
+    without replans nothing: there is one plan for everything."""
+    if not trace.counts().get("replan"):
+        return []
+    if snapshot is None or snapshot.replan is None:
+        return [""]
+    held = [*snapshot.runs, *(run.state for run in snapshot.runs.values())]
+    busy = {plan_of(name) for name in held} - {snapshot.replan.label}
+    return [snapshot.replan.label, *sorted(busy, key=lambda label: -int(label[1:-1] or 0))]
+
+
+def graph_in_use(trace: Trace, plans: list[str]) -> Graph:
+    """The automata of these plans alone; of the whole trace where there are none."""
+    graph = trace.graph
+    if not plans:
+        return graph
+    states = [s for plan in plans for s in graph.states if plan_of(s.name) == plan]
+    edges = [e for plan in plans for e in graph.edges if plan_of(e.source) == plan]
+    return Graph(tuple(states), tuple(edges), graph.kind)
 
 
 def _storing(graph: Graph, snapshot: Snapshot, buffer: str) -> Iterable[str]:

@@ -70,14 +70,19 @@ def _input(trace: Trace, snapshot: Snapshot, run: str | None) -> Scene:
     arrivals = arrival_places(trace)
     scope = _scope(trace, snapshot)
     held = {name: snapshot.buffers.get(name, ()) for name in names}
+    holder = snapshot.runs.get(run or (scope.run if scope else ""))
+    bound = {event for _, events in holder.bindings for event in events} if holder else set()
     newest = {event for events in held.values() for event in events[-NEWEST:]}
-    columns = sorted(newest, key=lambda event: arrivals.get(event, -1))[-MOST_ROWS:]
+    # What the run has chosen is shown, however old it is.
+    chosen = sorted(bound & {e for events in held.values() for e in events},
+                    key=lambda event: arrivals.get(event, -1))[-MOST_ROWS // 2 :]  # fmt: skip
+    rest = sorted(newest - {*chosen}, key=lambda event: arrivals.get(event, -1))
+    columns = sorted([*chosen, *rest[len(chosen) - MOST_ROWS :]],
+                     key=lambda event: arrivals.get(event, -1))  # fmt: skip
     wide = max(width_of(shortened(name, 12), 13) for name in names) if names else 20
     left, top, pitch, across = wide + 66, 40, 62, WIDE + 14
     scene = Scene(max(360.0, left + across * max(4, len(columns)) + 60), top + pitch * len(names),
                   snapshot.say())  # fmt: skip
-    holder = snapshot.runs.get(run or (scope.run if scope else ""))
-    bound = {event for _, events in holder.bindings for event in events} if holder else set()
     step = snapshot.step
     now = step.event if isinstance(step, Test | Put | Move) else ""
     for number, name in enumerate(names):
@@ -85,7 +90,7 @@ def _input(trace: Trace, snapshot: Snapshot, run: str | None) -> Scene:
         scene.label(f"row:{number}:name", 12, y + 18, tip(name), "label", 12)
         x2 = scene.width - 24
         scene.add(f"row:{number}", "line", "grid", x1=left - 8, y1=y + 13, x2=x2, y2=y + 13)
-        shown = [event for event in held[name][-NEWEST:] if event in columns]
+        shown = [event for event in held[name] if event in columns]
         more = len(held[name]) - len(shown)
         if more:
             scene.add(f"row:{number}:more", "text", "small end", text=f"+{more}", x=left - 14,

@@ -204,6 +204,17 @@ class _Panel:
         }
 
 
+def still_part(scenes: Sequence[tuple[str, Scene]]) -> dict[str, Any]:
+    """Pictures with their titles as a part of one place, for a panel that shows nothing else."""
+    shapes: dict[str, int] = {}
+    panels = []
+    for title, scene in scenes:
+        panel = _Panel(title)
+        panel.draw(0, scene, shapes)
+        panels.append(panel.to_plain(lambda key: []))
+    return {"panels": panels, "shapes": [json.loads(shape) for shape in shapes]}
+
+
 # ---- what a player is told at once ----
 
 

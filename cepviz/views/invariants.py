@@ -11,7 +11,7 @@ from cepviz.trace import Trace
 from cepviz.views.marks import LONGEST_TITLE
 from cepviz.views.scene import Scene, remembered, shortened
 
-LEFT, BAR, ROW, TOP = 232, 400, 74, 46
+LEFT, BAR, ROW, TOP = 232, 400, 84, 46
 WIDTH = LEFT + BAR + 262
 
 
@@ -38,7 +38,7 @@ def _epochs(trace: Trace) -> list[Epoch]:
             broken = broken if step.holds else step
             if step.invariant not in epoch.names:
                 epoch.names.append(step.invariant)
-            epoch.largest = max(epoch.largest, *map(_finite, (step.left_value, step.right_value)))
+            epoch.largest = max(epoch.largest, *map(_finite, (step.left_value, _limit(step))))
     return epochs
 
 
@@ -46,10 +46,16 @@ def _finite(value: float | None) -> float:
     return abs(value) if value is not None and math.isfinite(value) else 0.0
 
 
+def _limit(check: Check) -> float | None:
+    """What the left side must stay below: the right one, and its distance more."""
+    right = plain(check.right_value)
+    return None if right is None else right * (1 + (plain(check.distance) or 0.0))
+
+
 def _gap(check: Check) -> float | None:
-    """By how much the left side is below the right one; below zero when it broke."""
-    left, right = plain(check.left_value), plain(check.right_value)
-    return None if left is None or right is None else right - left
+    """By how much the left side is below its limit; below zero when it broke."""
+    left, limit = plain(check.left_value), _limit(check)
+    return None if left is None or limit is None else limit - left
 
 
 def _slack(check: Check) -> str:
@@ -61,6 +67,13 @@ def _slack(check: Check) -> str:
     if check.holds:
         return f"gap {estimate(float(gap))}{share}"
     return f"crossed by {estimate(float(-gap))}{share}" if gap < 0 else f"no gap left{share}"
+
+
+def _distance(check: Check) -> str:
+    limit = _limit(check)
+    if not check.distance or limit is None:
+        return ""
+    return f"distance {estimate(check.distance * 100)}%: breaks at {estimate(limit)}"
 
 
 def _at(trace: Trace, index: int | None) -> tuple[Epoch, dict[str, Check], str]:
@@ -115,12 +128,13 @@ def _row(scene: Scene, name: str, check: Check | None, y: float, largest: float)
     title = shortened(check.say(), LONGEST_TITLE)
     word, classes = ("holds, watched", "small") if check.holds else ("✕ broken", "text no")
     scene.label(f"{key}:word", 12, y + 39, word, classes)
-    scene.label(f"{key}:slack", 12, y + 55, _slack(check), "small", most=36)
+    scene.label(f"{key}:slack", 12, y + 55, _slack(check), "small", most=40)
+    scene.label(f"{key}:distance", 12, y + 70, _distance(check), "small", most=40)
 
     def x(value: float | None) -> float:
         return round(LEFT + BAR * _finite(value) / largest, 1)
 
-    ends = x(check.left_value), x(check.right_value)
+    ends, limit = (x(check.left_value), x(check.right_value)), x(_limit(check))
     sides = [
         ("left", check.left, check.left_value, "watched" if check.holds else "broken"),
         ("right", check.right, check.right_value, "other-side"),
@@ -132,8 +146,11 @@ def _row(scene: Scene, name: str, check: Check | None, y: float, largest: float)
             title=title,
         )  # fmt: skip
         said = f"{text} {estimate(plain(value))}"
-        scene.label(f"{key}:{side}:text", max(ends) + 12, top + 12, said, "text", most=36)
-    low, high = min(ends), max(ends)
+        scene.label(f"{key}:{side}:text", max(*ends, limit) + 12, top + 12, said, "text", most=36)
+    if check.distance:  # the right side, lengthened by what the left one may have more
+        path = f"M{ends[1]},{y + 46}H{limit}m0,-6v12"
+        scene.add(f"{key}:limit", "path", "edge", d=path, title=_distance(check))
+    low, high = min(ends[0], limit), max(ends[0], limit)
     middle = y + 34
     # The gap lies between the two ends; where it is crossed, it is crossed out.
     path = f"M{low},{y + 10}V{y + 58}M{high},{y + 10}V{y + 58}M{low},{middle}H{high}"

@@ -68,9 +68,21 @@ def fork(scene: Scene, key: str, x: Number, y: Number, title: str | None = None)
     scene.add(key, "path", "fork", title=title, d=d)
 
 
+def compact(number: int) -> str:
+    """A count in a few characters.
+
+    >>> compact(9999), compact(12345), compact(2_500_000)
+    ('9,999', '12.3k', '2.5M')
+    """
+    for size, letter in ((10**9, "G"), (10**6, "M"), (10**3, "k")):
+        if number >= max(size, 10**4):
+            return f"{number / size:.3g}{letter}"
+    return f"{number:,}"
+
+
 def badge(scene: Scene, key: str, x: Number, y: Number, count: int, title: str, dim: bool) -> None:
     """Draws a counted badge with its centre at a place."""
-    text = str(count) if count <= 99 else "99+"
+    text = compact(count)
     width = max(20.0, width_of(text, 11) + 12)
     faint = " dim" if dim else ""
     scene.add(

@@ -7,10 +7,10 @@ from collections.abc import Mapping
 
 from cepviz.language.build import as_pattern
 from cepviz.language.pattern import Pattern
-from cepviz.plans.plan import Order, Plan, follows
+from cepviz.plans.plan import Order, Plan, Split, Tree, follows
 from cepviz.trace import Trace
-from cepviz.views.marks import LONGEST_TITLE, tick
-from cepviz.views.plan_numbers import Node, about, compact, nodes_of, percent
+from cepviz.views.marks import LONGEST_TITLE, compact, tick
+from cepviz.views.plan_numbers import Node, about, nodes_of, percent
 from cepviz.views.scene import Scene, shortened
 from cepviz.views.timeline_page import pattern_of
 
@@ -37,7 +37,7 @@ def plan(
     plan was made from. Each branch of an OR has its own row.
     """
     chosen, branches, say = _at(source, index, pattern, counts, expected)
-    order = follows(chosen, Order)
+    order = not follows(chosen, Tree)
     estimates = _Estimates([node for nodes in branches for node in nodes])
     high = estimates.high
     sizes = [_row_size(nodes, high) if order else _tree_size(nodes[0], high) for nodes in branches]
@@ -86,7 +86,7 @@ def plan_text(
         if len(branches) > 1:
             lines.append(f"branch {number}")
         for place, node in enumerate(nodes):
-            tell(node, place if follows(chosen, Order) else 0)
+            tell(node, 0 if follows(chosen, Tree) else place)
     return "\n".join(lines)
 
 
@@ -101,7 +101,8 @@ def _at(
     if known is None and isinstance(source, Trace):
         known = pattern_of(source)
     chosen, branches, note = nodes_of(source, index, known, counts, expected)
-    return chosen, branches, f"{'Order' if follows(chosen, Order) else 'Tree'} {chosen}{note}."
+    kind = next(k for k in (Order, Tree, Split) if follows(chosen, k))
+    return chosen, branches, f"{kind.__name__} {chosen}{note}."
 
 
 class _Estimates:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -12,10 +12,11 @@ from cepviz.errors import CepError, PlanError
 from cepviz.language.pattern import Pattern
 from cepviz.language.resolve import window_size
 from cepviz.plans.cost import expected as expected_by_cost
-from cepviz.plans.plan import Branched, Order, Plan, Tree
+from cepviz.plans.plan import Branched, Order, Plan, Split, Tree
 from cepviz.plans.statistics import Statistics
 from cepviz.steps import Arrive, Move, Put, Replan, Stats, Test
 from cepviz.trace import Trace
+from cepviz.views.marks import compact
 from cepviz.views.scene import remembered, shortened
 
 
@@ -86,24 +87,18 @@ def about(number: float) -> str:
     return compact(round(number)) if number >= 100 else f"{number:.3g}"
 
 
-def compact(number: int) -> str:
-    """A whole number in little room."""
-    for size, letter in ((10**9, "G"), (10**6, "M"), (10**4, "k")):
-        if number >= size:
-            unit = 10**3 if letter == "k" else size
-            return f"{number / unit:.3g}{letter}"
-    return f"{number:,}"
+def as_plan(text: str, names: Collection[str] = ()) -> Plan:
+    """The plan that a text stands for; `names` tells the variable `bid` from b, i and d.
 
-
-def as_plan(text: str) -> Plan:
-    """The plan that a text stands for.
-
-    >>> as_plan("c, a, b"), as_plan("((a b) c)")
-    (Order('c', 'a', 'b'), Tree((('a', 'b'), 'c')))
+    >>> as_plan("c, a, b"), as_plan("((a b) c)"), as_plan("bc/a")
+    (Order('c', 'a', 'b'), Tree((('a', 'b'), 'c')), Split('bc', 'a'))
     """
     if " | " in text:
-        parts: Any = tuple(as_plan(part) for part in text.split(" | "))
+        parts: Any = tuple(as_plan(part, names) for part in text.split(" | "))
         return Branched(parts)
+    if "/" in text:
+        groups = (group.strip() for group in text.split("/", 1))
+        return Split(*((group,) if group in names else group for group in groups))
     if "(" not in text:
         return Order(*(name.strip() for name in text.split(",") if name.strip()))
     words = re.findall(r"[()]|[^\s()]+", text)
@@ -227,8 +222,8 @@ def nodes_of(
 ) -> tuple[Plan, list[list[Node]], str]:
     """The plan at a step, the nodes of each branch (for a tree its root alone), and a remark."""
     trace = source if isinstance(source, Trace) else None
-    if trace is None and not isinstance(source, Order | Tree | Branched):
-        raise CepError(f"plan shows a Trace, an Order or a Tree, not {type(source).__name__}")
+    if trace is None and not isinstance(source, Order | Tree | Split | Branched):
+        raise CepError(f"plan shows a Trace or a plan, not {type(source).__name__}")
     note = ""
     epoch = Epoch(-1, None)
     numbers = Measured([])
@@ -309,8 +304,10 @@ class Maker:
         shown = f"{name}[]" if name in self.kleene else name
         return f"{shown}: {self.types[name]}" if name in self.types else shown
 
-    def row(self, order: Order) -> list[Node]:
-        listed = enumerate(order.names, 1)
+    def row(self, plan: Order | Split) -> list[Node]:
+        """An order from first to last; of a split the eager ones, then the lazy ones."""
+        names = plan.names if isinstance(plan, Order) else (*plan.eager, *plan.lazy)
+        listed = enumerate(names, 1)
         return [self.leaf(name, f"{n}. {self.variable(name)}", True) for n, name in listed]
 
     def join(self, shape: Any) -> Node:
@@ -327,7 +324,7 @@ class Maker:
 
 def _plan_of(epoch: Epoch, pattern: Pattern | None) -> tuple[Plan, str]:
     if epoch.text:
-        return as_plan(epoch.text), ""
+        return as_plan(epoch.text, pattern.variables if pattern else ()), ""
     names = [v.name for v in pattern.variables.values() if not v.negated] if pattern else []
     if not names:
         raise CepError("this trace has neither a plan nor a pattern that could be read")

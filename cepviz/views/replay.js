@@ -18,7 +18,8 @@ const HELP = [
   ["click", "an event or a run selects it in all pictures; a match, or a mark of a run, goes there"],
   ["?", "this help"],
 ];
-const PART = 64; // places that are fetched together
+const PART = 16; // places that are drawn together: so many that a slide need not wait for long
+const IDLE = 150; // milliseconds without a move, after which more is fetched than what is shown
 
 async function unpacked(bytes) {
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -159,11 +160,14 @@ class Parts {
     this.ask = ask;
     this.kept = new Map();
     this.asked = null;
+    this.last = 0;
+    this.steady = true;
+    this.timer = null;
   }
 
   put(part) {
     this.kept.set(`${part.run}/${part.start}/${part.stop}`, part);
-    if (this.kept.size > 400) this.kept.delete(this.kept.keys().next().value);
+    if (this.kept.size > 2000) this.kept.delete(this.kept.keys().next().value);
     if (this.asked && this.asked.start === part.start && this.asked.run === part.run) {
       this.asked = null;
     }
@@ -177,21 +181,33 @@ class Parts {
     return null;
   }
 
-  // First the one picture that is wanted, then those around it, then those that come next.
+  // First the one picture that is wanted; then those around it and those that come next, at once
+  // where somebody goes step by step, and after a while where the slider may be on its way.
   want(place, run, count) {
-    if (this.asked || !this.ask) return;
-    const around = (number) => {
-      const start = number * PART;
-      return { run, start, stop: Math.min(start + PART, count) };
-    };
-    const here = Math.floor(place / PART);
-    if (!this.find(place, run, false)) this.asked = { run, start: place, stop: place + 1 };
-    else if (!this.find(place, run, true)) this.asked = around(here);
-    else {
-      const next = (here + 1) * PART;
-      if (next < count && !this.find(next, run, true)) this.asked = around(here + 1);
+    if (!this.ask) return;
+    if (place !== this.last) this.steady = Math.abs(place - this.last) === 1;
+    this.last = place;
+    clearTimeout(this.timer);
+    if (this.asked) return;
+    if (!this.find(place, run, false)) this.fetch({ run, start: place, stop: place + 1 });
+    else if (this.steady) this.fill(place, run, count);
+    else this.timer = setTimeout(() => this.fill(place, run, count), IDLE);
+  }
+
+  fill(place, run, count) {
+    if (this.asked) return;
+    for (const near of [place, place + PART]) {
+      const start = Math.floor(near / PART) * PART;
+      if (start < count && !this.find(Math.min(near, count - 1), run, true)) {
+        this.fetch({ run, start, stop: Math.min(start + PART, count) });
+        return;
+      }
     }
-    if (this.asked) this.ask(this.asked);
+  }
+
+  fetch(wanted) {
+    this.asked = wanted;
+    this.ask(wanted);
   }
 }
 
@@ -219,6 +235,7 @@ class Player {
 
   remove() {
     this.pause();
+    clearTimeout(this.parts.timer);
     window.removeEventListener("keydown", this.listener, true);
   }
 

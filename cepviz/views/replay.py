@@ -84,6 +84,21 @@ vertical-align:top}
 .cep-player .tables tbody tr{cursor:pointer}
 .cep-player .tables tbody tr:hover{background:var(--wash)}
 .cep-player .later{opacity:.35}
+.cep-player .three{display:flex;flex-wrap:wrap;gap:16px;align-items:flex-start}
+.cep-player .three .left{flex:1 1 240px;max-width:320px} .cep-player .three .right{flex:3 1 560px;
+min-width:0}
+.cep-player .slide label{display:flex;flex-wrap:wrap;justify-content:space-between;gap:4px}
+.cep-player .slide input{width:100%;margin:2px 0 0;accent-color:var(--sky)}
+.cep-player .marks{position:relative;height:12px;margin:0 8px 8px}
+.cep-player .marks span{position:absolute;top:0;width:0;height:0;transform:translateX(-50%)}
+.cep-player .estimate{border:5px solid transparent;border-bottom:8px solid var(--ink);border-top:0}
+.cep-player .notch{border-left:2.5px solid var(--vermilion);height:12px!important}
+.cep-player .preview{margin:6px 0;font-weight:600} .cep-player .preview.broken{
+color:var(--vermilion)}
+.cep-player .preview.broken::before{content:"✕ "}
+.cep-player .flash{animation:cep-flash .4s 4 alternate}
+@keyframes cep-flash{to{background:var(--vermilion);color:var(--paper)}}
+.cep-player.lab>.panels{margin-top:8px} .cep-player.lab .plans details+details{opacity:.5}
 .cep-player.form{margin-bottom:6px}
 .cep-player .picked{box-shadow:inset 0 0 0 2px var(--ink)}
 .cep-player .picked td:first-child{padding-left:4px}

@@ -275,7 +275,8 @@ class _Drawing:
 
     def kin(self, life: Life, row: int) -> None:
         """The line from the parent, and the line into the run it merged with."""
-        if life.parent is not None:
+        # A run older than the page was not born at its left end.
+        if life.parent is not None and life.birth >= self.axis.arrivals[self.axis.first]:
             x, y = self.axis(life.birth), self.y(row)
             above = self.shown.get(life.parent)
             if self.crowded and life.parent.parent is None and not life.parent.moved:

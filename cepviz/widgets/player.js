@@ -5,11 +5,18 @@ function mount(model, el) {
   let saving = null;
   let shown = null; // the films that are in the player; others may be on their way
   const bytes = (view) => new Uint8Array(view.buffer, view.byteOffset, view.byteLength);
-  // Changes are gathered for a moment, so that a slider does not flood the kernel.
+  // Changes are gathered for a moment, so that a slider does not flood the kernel. Until they are
+  // sent, an older value that comes back from the kernel is no news.
+  let pending = {};
   const told = (changes) => {
-    for (const [name, value] of Object.entries(changes)) model.set(name, value);
+    Object.assign(pending, changes);
     if (saving !== null) return;
-    saving = setTimeout(() => { saving = null; model.save_changes(); }, 80);
+    saving = setTimeout(() => {
+      saving = null;
+      model.set(pending);
+      pending = {};
+      model.save_changes();
+    }, 80);
   };
 
   async function start() {
@@ -40,7 +47,7 @@ function mount(model, el) {
     const part = await unpacked(bytes(buffers[0]));
     if (player !== null && message.part === player.data.number) player.receive(part);
   }
-  const here = () => player !== null && shown === model.get("_head");
+  const here = () => player !== null && shown === model.get("_head") && saving === null;
   const moved = () => { if (here() && player.step !== model.get("step")) player.go(model.get("step")); };
   const followed = () => {
     if (here() && (player.run ?? "") !== model.get("run")) player.watch(model.get("run"));

@@ -112,7 +112,7 @@ class Race(Shown):
             engines = [
                 name
                 for name, engine in ENGINES.items()
-                if name != "naive" and refusal(engine, self.pattern, intervals) is None
+                if name != "naive" and refusal(engine, self.pattern, intervals, watch=True) is None
             ] or ["naive"]
         self.names = list(engines)
         self.budget = budget
