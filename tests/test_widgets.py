@@ -17,7 +17,6 @@ from literal import stream
 
 import cepviz as cep
 from cepviz import demo
-from cepviz.engines.registry import ENGINES
 from cepviz.engines.registry import ENGINES, refusal
 from cepviz.steps import Test
 from cepviz.trace import Trace
