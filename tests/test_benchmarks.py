@@ -68,6 +68,24 @@ def test_sase_measures_everything_in_a_tiny_size(report, tmp_path, capsys):
     assert 'src="http' not in text and "src='http" not in text
 
 
+def test_contexts_measures_everything_in_a_tiny_size(report, tmp_path, capsys):
+    contexts = importlib.import_module("contexts")
+    tiny = contexts.Size(events=2_000, steps=(500, 1_000), joined=(1_500,), repeats=1)
+    contexts.measure(report, tiny)
+    report.close(tmp_path / "page.html")
+    printed = capsys.readouterr().out
+    for part in ("Simple operator", "With and without", "Ranges", "Table 2", "Coupled windows"):
+        assert part in printed
+    assert len(report.bars) == 7
+
+
+def test_contexts_finds_the_order_of_table_2():
+    contexts = importlib.import_module("contexts")
+    counted = contexts.table_2(contexts.Workload(20_000))
+    assert counted[50] == (2868, 5037, 5959, 4749)
+    assert all(contexts.ordered(*found) for found in counted.values())
+
+
 def test_hooks_off_builds_no_step(report):
     importlib.import_module("hooks").measure(report, 300, 1)
     (rows,) = report.tables.values()
@@ -287,3 +305,28 @@ def test_an_interrupted_table_is_printed_as_far_as_it_got(report, capsys):
         rows.append(["first", 1])
         raise KeyboardInterrupt
     assert "first" in capsys.readouterr().out
+
+
+# ---- apam ----
+
+
+def test_apam_measures_everything_in_a_tiny_size(report, capsys):
+    apam = importlib.import_module("apam")
+    tiny = apam.Size(events=1_500, window=150, utilisations=(0.1, 1.5), seeds=2, scale=30)
+    apam.measure(report, tiny)
+    printed = capsys.readouterr().out
+    for part in ("Experiment 1, services counted", "Experiment 3, services measured", "361.48"):
+        assert part in printed
+    assert len(report.tables) == 6 and all(len(rows) == 2 for rows in report.tables.values())
+    assert len(report.bars) == 2
+
+
+def test_apam_counts_the_same_latencies_every_time():
+    import cepviz as cep
+
+    apam = importlib.import_module("apam")
+    tiny = apam.Size(events=1_000, window=150, utilisations=(0.5,), seeds=1, scale=30)
+    one, two = (apam.Experiment(1, tiny, cep.Costs()) for _ in range(2))
+    (cell,) = one.cells(one.counted)
+    assert cell == two.cells(two.counted)[0] and cell.lazy > 0
+    assert str(one.plans[0]) == "/EDCBA"
