@@ -233,7 +233,7 @@ class Place:
                 self.events, self.positions = [], []
 
     def begin(self) -> list[Prefix]:
-        """The first place has nothing to join with."""
+        """The first place has nothing to join with: nothing is tried, and no result made."""
         barred, new = self.chain.barred(self), self.arrived()
         found: list[Prefix] = [(position, (bound,)) for position, bound in new if position < barred]
         if not (self.eager or self.variable.kleene):
@@ -242,9 +242,6 @@ class Place:
             left = [(position, bound) for position, bound in new if position >= barred or not on]
             self.positions += [position for position, _ in left]
             self.events += [bound for _, bound in left]
-        if self.eager:
-            self.chain.engine.counters.evaluations += len(found)
-            self.chain.engine.counters.runs += len(found)
         return found
 
     # ---- what goes ----
@@ -365,7 +362,6 @@ class Chain:
         self.gone: list[int] = []  # positions out of the window since the last merge
         self.cleaned: int | float | None = None
         if self.cut:  # the empty instance of the eager NFA
-            engine.counters.runs += 1
             engine.alive(1, None)
 
     def partition(self, event: Event) -> None:
