@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -293,10 +295,8 @@ def test_a_closure_is_what_the_definitions_say(context, stream, detects, ends, s
     """With terminators of their own, or of the stream of the detectors."""
     note(str([(e.label, e.start, e.end, e.x) for e in stream]))
     last = "B" if same else "C"
-    wanted = outputs(
-        context, things(stream, "A"), things(stream, "B"), things(stream, last),
-        detects[1], ends[1], same,
-    )  # fmt: skip
+    a, b, thirds = (things(stream, name) for name in ("A", "B", last))
+    wanted = outputs(context, a, b, thirds, detects[1], ends[1], same)
     restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{{ends[0]}}}}}"
     if same and ends[0] == "true":  # no restriction and no stream would mean: no terminators
         restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{1 = 1}}}}"
@@ -693,10 +693,13 @@ def test_a_budget_stops_a_query_and_keeps_what_was_found() -> None:
 
 
 def test_a_condition_that_cannot_be_computed_is_kept() -> None:
-    source = "<A> SEQUENCE RESTRICT {1 / $suf.x > 0} <B>"
-    result = cep.match(query("CPC", source), intervals("a1@1(x=1) b1@2(x=0) b2@3(x=1)"))
-    assert [words(match) for match in result] == ["a1 | b2"]
-    assert "division by zero" in result.failures[0].reason
+    for test in ("1 / $suf.x > 0", "1 / ($suf.x * $pre.x) > 0"):
+        text = query("CPC", f"<A> SEQUENCE RESTRICT {{{test}}} <B>")
+        events = intervals("a1@1(x=1) a2@1(x=1) b1@2(x=0) b2@3(x=1)")
+        result = cep.match(text, events)
+        assert [words(match) for match in result] == ["a2 | b2"]
+        assert "division by zero" in result.failures[0].reason
+        assert cep.trace(text, events).counters == result.counters
 
 
 def test_no_step_is_built_when_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -900,3 +903,35 @@ def test_the_inner_closure_of_the_stock_query_is_a_rise_of_thirty_minutes() -> N
     assert prices == sorted(prices)
     assert match.last - match.first == 30
     assert match["initiator"].Volume > 1000
+
+
+# ---- the notebook ----
+
+ANSWERS: list[tuple[Any, Any]] = [
+    ("b4", "b3"),
+    ((["b4 c1"], ["b1 c1"]), (["b1 c1"], ["b4 c1"])),
+    ("COUNT 3, COUNT 3", "COUNT 3, COUNT 1"),
+    (["ROLLING", "RIGID", "WIPEOUT", "KEEP"], ["RIGID", "ROLLING", "WIPEOUT", "KEEP"]),
+    ({"ACME": 2, "BOLT": 2, "CORE": 1}, {"ACME": 1}),
+]
+
+
+def test_the_exercises_of_the_notebook_grade_what_they_are_given(capsys: Any) -> None:
+    path = Path(__file__).parent.parent / "notebooks" / "06_intervals.ipynb"
+    cells = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    space: dict[str, Any] = {}
+    answers = iter(ANSWERS)
+    said = []
+    right = wrong = None
+    for source in cells:
+        if source.startswith("answer = None"):
+            right, wrong = next(answers)
+            continue
+        graded = "\ncheck(answer" in source
+        for answer in (None, wrong, right) if graded else ("",):
+            space["answer"] = answer
+            exec(compile(source, path.name, "exec"), space)
+            if graded:
+                said.append(capsys.readouterr().out.split(":")[0].strip())
+    blank = "Write your answer in the cell above, and run both."
+    assert said == [blank, "Not yet", "Right."] * len(ANSWERS)

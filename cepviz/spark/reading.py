@@ -122,8 +122,9 @@ class Events:
 
     def clock(self, time: Any) -> int | float:
         """A time out of a row of Spark on the clock of `moment`."""
+        moment: int | float = time
         if self.schema.zone is None:
-            return time  # type: ignore[no-any-return]
+            return moment
         if not self.schema.naive:
             # Spark hands out timestamps in the local zone of this machine, without saying so.
             time = time.astimezone(UTC).replace(tzinfo=None)
