@@ -293,10 +293,8 @@ def test_a_closure_is_what_the_definitions_say(context, stream, detects, ends, s
     """With terminators of their own, or of the stream of the detectors."""
     note(str([(e.label, e.start, e.end, e.x) for e in stream]))
     last = "B" if same else "C"
-    wanted = outputs(
-        context, things(stream, "A"), things(stream, "B"), things(stream, last),
-        detects[1], ends[1], same,
-    )  # fmt: skip
+    a, b, thirds = (things(stream, name) for name in ("A", "B", last))
+    wanted = outputs(context, a, b, thirds, detects[1], ends[1], same)
     restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{{ends[0]}}}}}"
     if same and ends[0] == "true":  # no restriction and no stream would mean: no terminators
         restricts = f"{{RESTRICT {{{detects[0]}}}, RESTRICT {{1 = 1}}}}"
@@ -693,10 +691,13 @@ def test_a_budget_stops_a_query_and_keeps_what_was_found() -> None:
 
 
 def test_a_condition_that_cannot_be_computed_is_kept() -> None:
-    source = "<A> SEQUENCE RESTRICT {1 / $suf.x > 0} <B>"
-    result = cep.match(query("CPC", source), intervals("a1@1(x=1) b1@2(x=0) b2@3(x=1)"))
-    assert [words(match) for match in result] == ["a1 | b2"]
-    assert "division by zero" in result.failures[0].reason
+    for test in ("1 / $suf.x > 0", "1 / ($suf.x * $pre.x) > 0"):
+        text = query("CPC", f"<A> SEQUENCE RESTRICT {{{test}}} <B>")
+        events = intervals("a1@1(x=1) a2@1(x=1) b1@2(x=0) b2@3(x=1)")
+        result = cep.match(text, events)
+        assert [words(match) for match in result] == ["a2 | b2"]
+        assert "division by zero" in result.failures[0].reason
+        assert cep.trace(text, events).counters == result.counters
 
 
 def test_no_step_is_built_when_nobody_watches(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -7,7 +7,6 @@ and, in a closure, the chain of detectors it has so far.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +17,6 @@ from cepviz.engines.context_pieces import (
     Instance,
     Number,
     Parts,
-    ends_of,
     is_point,
     positions_of,
 )
@@ -27,7 +25,6 @@ from cepviz.events import Event
 from cepviz.language.compile import predicate
 from cepviz.language.contexts import (
     Closure,
-    Input,
     Limit,
     Operator,
     Restricted,
@@ -93,17 +90,6 @@ def edges(role: str, place: str, composite: bool) -> dict[str, str]:
     return {f"{edge}({role})": place + (way if composite else "") for edge, way in ends.items()}
 
 
-def node(engine: Contexts, source: Source, numbered: list[Operator]) -> Node:
-    """A source as what gives its pieces, event by event."""
-    if isinstance(source, Input) or stream_of(source) is not None:
-        return Leaf(engine, source)
-    if isinstance(source, Restricted):
-        return Filtered(engine, source, node(engine, source.source, numbered))
-    if isinstance(source, Closure):
-        return Chain(engine, source, numbered)
-    return Pair(engine, source, numbered)
-
-
 # ---- operators ----
 
 
@@ -120,8 +106,8 @@ class Bop:
         self.source = source
         self.names = names_of(source, numbered)
         self.number = numbered.index(source) + 1
-        self.initiator = node(engine, source.initiator, numbered)
-        self.detector = node(engine, source.detector, numbered)
+        self.initiator = engine.node(source.initiator, numbered)
+        self.detector = engine.node(source.detector, numbered)
         self.terminator = self._terminators(numbered)
         inner = (self.initiator, self.detector, self.terminator)
         self.operators: tuple[Bop, ...] = (
@@ -140,11 +126,16 @@ class Bop:
         self.begin = engine.predicate(
             self.begins, {"$pre": "e", **edges("$pre", "e", self.composite)}
         )
-        self.detect = engine.predicate(self.detects, self.places())
         self.attribute = self._partition()
         self.key: Callable[[Event], Any] | None = None
         if self.attribute is not None:
             self.key = partition_key([self.attribute], engine.schema)
+        # What the suffix alone decides is tried once for all that wait; what the partition decides,
+        # not at all.
+        tests = [test for test in self.detects if not self._sure(test)]
+        alone = [test for test in tests if all("$suf" in name for name in test.variables)]
+        self.alone = engine.predicate(alone, self.places())
+        self.detect = engine.predicate([t for t in tests if t not in alone], self.places())
         self.cells: dict[Any, Cell] = {}
         self.context = engine.pattern.context
         if self.window is not None:
@@ -189,6 +180,11 @@ class Bop:
             if same and "$suf" in roles and len(roles) == 2:
                 found.append(sides[0].name)
         return found
+
+    def _sure(self, test: Expression) -> bool:
+        """Whether a test is true of any two events of one partition."""
+        kind = self.engine.schema.attributes.get(self.attribute or "")
+        return self._equal((test,)) == [self.attribute] and kind in ("number", "string", "bool")
 
     def _constant(self, limit: Limit, may_vary: bool = False) -> Number | None:
         """The amount of a limit; None where it depends on the parts, if it may."""
@@ -275,14 +271,21 @@ class Bop:
             engine.teller.begun(self, instance)
         return instance
 
-    def contiguous(self, cell: Cell, piece: Event) -> list[Instance]:
-        """The initiators whose successor this detector is (section 2, Definition 3)."""
+    def contiguous(self, cell: Cell, piece: Event, alone: bool) -> list[Instance]:
+        """The initiators whose successor this detector is (section 2, Definition 3); `alone` says
+        whether the detector satisfies what concerns it alone."""
         test, point = self.detect, is_point(piece)
         start = piece.start
         teller = self.engine.teller
         self.engine.counters.evaluations += len(cell.waiting)
         if teller is not None:
-            return [i for i in cell.waiting if teller.tried(self, i, piece, i.before(piece, point))]
+            return [
+                i
+                for i in cell.waiting
+                if teller.tried(self, i, piece, i.before(piece, point), alone)
+            ]
+        if not alone:
+            return []
         if test is None:
             group = [i for i in cell.waiting if i.end < start or (i.point and point)]
         elif point:
@@ -371,224 +374,7 @@ class Bop:
             self.engine.hold(-instance.size, -1)
 
 
-class Pair(Bop):
-    """SQ(A, B): an initiator and its successor. Its window says how long an initiator waits."""
-
-    def advance(self, cell: Cell, event: Event) -> None:
-        window = self.window
-        if window is None:
-            return
-        assert self.reach is not None
-        # The front is a multiple of the slide, the first that leaves the present event inside.
-        # COUNT holds as many numbers after it as the range; TEMPORAL holds times from it on, and an
-        # output lasts less than the range (SEMANTICS section 2).
-        counted, step = window.range.kind == "COUNT", self._stride()
-        if counted:
-            front: Number = max(0, -(-(cell.count - self.reach) // step) * step)
-        else:
-            front = ((event.end - self.reach) // step + 1) * step
-        if front == cell.front:
-            return
-        cell.front = front
-        if not cell.waiting:
-            return
-        if not counted:
-            self.drop(cell, lambda i: i.pre.start < front, "window", event)
-        elif cell.waiting[0].number <= front:  # they wait in order of their numbers
-            self.drop(cell, lambda i: i.number <= front, "window", event)
-
-    def inside(self, cell: Cell, piece: Event) -> bool:
-        if cell.front is None or self.window is None:
-            return True
-        if self.window.range.kind == "COUNT":
-            return cell.count > cell.front
-        return piece.start >= cell.front
-
-    def _stride(self) -> Number:
-        """How far the front moves at a time: as little as it can, where range and slide differ in
-        kind."""
-        assert self.window is not None and self.reach is not None and self.step is not None
-        if self.strategy == "rolling":
-            return self.reach
-        return self.step if self.window.range.kind == self.window.slide.kind else 1
-
-    def take(self, cell: Cell, piece: Event, out: list[Composite]) -> None:
-        if not cell.waiting:
-            return
-        group = self.contiguous(cell, piece)
-        if not group:
-            return
-        tail = self.tail(piece, "detector")
-        kept = self.chosen(group, piece)
-        traceable = self.context == "traceable"
-        keeps = self.strategy == "referencing-keep"
-        for place, instance in enumerate(kept):
-            if traceable:
-                instance.between = tuple(group[place + 1 :])
-            given = self.given(instance, tail, piece)
-            out.append(given)
-            if self.engine.teller is not None:
-                self.engine.teller.gave(self, instance, given, piece, goes_on=keeps)
-        if not keeps:
-            if len(group) == len(cell.waiting):
-                cell.waiting = []
-            else:
-                found = set(group)
-                cell.waiting = [i for i in cell.waiting if i not in found]
-            self.ended(group)
-
-
-class Chain(Bop):
-    """KC(A, B, C): an initiator, the chain of its successors, and the terminator that ends it.
-
-    Without a window, a chain is given out at its terminator, or at every detector where there is
-    no terminator. With a window, it is given out when it fills it; a terminator drops it before.
-    """
-
-    def __init__(self, engine: Contexts, source: Closure, numbered: list[Operator]):
-        restrict = source.terminator_restrict
-        self.ends = tuple(conjuncts(restrict)) if restrict is not None else ()
-        #: Whether there are terminators at all.
-        self.closes = source.terminator is not None or restrict is not None
-        self.own = source
-        super().__init__(engine, source, numbered)
-        places = self.places()
-        if self.terminator is not None:
-            places |= edges("$suf", "e", not isinstance(self.terminator, Leaf))
-        self.terminates = engine.predicate(self.ends, places)
-
-    def _terminators(self, numbered: list[Operator]) -> Node | None:
-        last = self.own.terminator
-        return None if last is None else node(self.engine, last, numbered)
-
-    def _ends_equal(self, name: str) -> bool:
-        return not self.closes or name in self._equal(self.ends)
-
-    def labels(self, instance: Instance) -> tuple[int, ...]:
-        return (1, instance.outputs)
-
-    def wait(self, cell: Cell, piece: Event) -> Instance:
-        instance = super().wait(cell, piece)
-        if self.window is not None:
-            instance.kind = self.window.range.kind
-            reach = self.reach
-            if reach is None:
-                held = {"$pre": piece, "$cur": piece, **ends_of("$pre", piece)}
-                reach = value(self.window.range.amount, held)
-            instance.full = math.inf if reach is None else reach  # a missing range is never filled
-        return instance
-
-    def end(self, cell: Cell, ends: Sequence[Event], out: list[Composite]) -> None:
-        if not self.closes:
-            return
-        for piece in ends:
-            point = is_point(piece)
-            done = [i for i in cell.running if self.closed(i, piece, point, out)]
-            if done:
-                over = set(done)
-                cell.running = [i for i in cell.running if i not in over]
-                self.ended(done)
-            if self.terminator is None:
-                self.drop(cell, lambda i: self.refused(i, piece, point), "ended", piece)  # noqa: B023
-
-    def refused(self, instance: Instance, piece: Event, point: bool) -> bool:
-        """Whether an initiator ends before it has a detector: where one stream gives detectors and
-        terminators, each event is judged beside the last element, be it the initiator."""
-        if instance.chain or not instance.before(piece, point):
-            return False
-        self.engine.counters.evaluations += 1
-        return self.terminates is None or self.terminates(piece, instance)
-
-    def closed(self, instance: Instance, piece: Event, point: bool, out: list[Composite]) -> bool:
-        """Whether a terminator ends a chain: it is the successor of its detectors."""
-        chain = [d for d in instance.chain if d.end < piece.start or (point and is_point(d))]
-        if not chain:
-            return False
-        newest, instance.cur = instance.cur, chain[-1]
-        self.engine.counters.evaluations += 1
-        holds = self.terminates is None or self.terminates(piece, instance)
-        if self.engine.teller is not None:
-            self.engine.teller.tried_end(self, instance, piece, holds)
-        instance.cur = newest
-        if not holds:
-            return False
-        if self.window is not None:
-            if self.engine.teller is not None:
-                self.engine.teller.left(self, instance, "unfilled", piece)
-            return True
-        tail = (*self.chained(chain), *self.tail(piece, "terminator"))
-        given = self.given(instance, tail, piece)
-        out.append(given)
-        if self.engine.teller is not None:
-            self.engine.teller.gave(self, instance, given, piece, goes_on=False, ended=True)
-        return True
-
-    def chained(self, chain: Iterable[Event]) -> Parts:
-        return tuple(part for piece in chain for part in self.tail(piece, "detector"))
-
-    def take(self, cell: Cell, piece: Event, out: list[Composite]) -> None:
-        test, point = self.detect, is_point(piece)
-        teller = self.engine.teller
-        full: list[Instance] = []
-        for instance in cell.running:
-            before = instance.cur.end < piece.start or (point and is_point(instance.cur))
-            self.engine.counters.evaluations += 1
-            if teller is not None:
-                fits = teller.tried(self, instance, piece, before)
-            else:
-                fits = before and (test is None or test(piece, instance))
-            if fits:
-                self.extend(instance, piece, full)
-        group = self.contiguous(cell, piece)
-        if group:
-            kept = self.chosen(group, piece)
-            found, stays = set(group), set(kept)
-            cell.waiting = [i for i in cell.waiting if i not in found]
-            self.ended(i for i in group if i not in stays)
-            for place, instance in enumerate(kept):
-                if self.context == "traceable":
-                    instance.between = tuple(group[place + 1 :])
-                self.extend(instance, piece, full)
-                cell.running.append(instance)
-        for instance in full:
-            given = self.given(instance, self.chained(instance.chain), piece)
-            out.append(given)
-            goes_on = self.window is None or self.strategy in ("referencing-keep", "rigid")
-            if teller is not None:
-                teller.gave(self, instance, given, piece, goes_on=goes_on)
-            if goes_on:
-                self.again(instance, piece)
-            else:
-                cell.running.remove(instance)
-                self.ended((instance,))
-        if full and self.strategy == "rolling":
-            self.drop(cell, lambda i: True, "rolling", piece)
-
-    def extend(self, instance: Instance, piece: Event, full: list[Instance]) -> None:
-        """Adds a detector to a chain."""
-        instance.chain.append(piece)
-        instance.cur = piece
-        self.engine.hold(1, 0)
-        if self.engine.teller is not None:
-            self.engine.teller.extended(self, instance, piece)
-        if self.closes and self.window is None:
-            return
-        size = len(instance.chain) if instance.kind == "COUNT" else piece.end - instance.pre.end
-        if size >= instance.full:
-            full.append(instance)
-
-    def again(self, instance: Instance, piece: Event) -> None:
-        """When an instance that goes on after an output gives out next."""
-        if self.window is None or self.strategy == "rigid":
-            instance.kind, instance.full = "COUNT", 1
-            return
-        assert self.step is not None
-        instance.kind = self.window.slide.kind
-        size = len(instance.chain) if instance.kind == "COUNT" else piece.end - instance.pre.end
-        instance.full = size + self.step
-
-
-Node = Leaf | Filtered | Pair | Chain
+Node = Leaf | Filtered | Bop
 
 
 def compiled(

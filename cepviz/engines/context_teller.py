@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from cepviz.engines.context_operators import Bop, Chain, Filtered, Leaf, Node
+from cepviz.engines.context_closure import Chain
+from cepviz.engines.context_operators import Bop, Filtered, Leaf, Node
 from cepviz.engines.context_pieces import Composite, Instance, ends_of
 from cepviz.events import Event
 from cepviz.language.evaluate import explain
@@ -178,7 +179,9 @@ class Teller:
 
     # ---- detectors ----
 
-    def tried(self, operator: Bop, instance: Instance, piece: Event, before: bool) -> bool:
+    def tried(
+        self, operator: Bop, instance: Instance, piece: Event, before: bool, alone: bool
+    ) -> bool:
         """A detector on an instance: whether it starts after it, and each condition."""
         cur = instance.cur
         tests = [self._after(cur, piece, before)]
@@ -186,7 +189,7 @@ class Teller:
         if before:
             held = _held(instance, piece)
             tests += [explain(test, held) for test in operator.detects]
-            holds = operator.detect is None or operator.detect(piece, instance)
+            holds = alone and (operator.detect is None or operator.detect(piece, instance))
         grows = bool(instance.chain)
         state = operator.grows if grows else operator.waits
         edge = f"{'more' if grows else 'detect'} {operator.number}"

@@ -10,11 +10,22 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
 from cepviz.engines.base import Engine, Match, labels_of
-from cepviz.engines.context_operators import Bop, compiled, node
+from cepviz.engines.context_closure import Chain
+from cepviz.engines.context_operators import Bop, Filtered, Leaf, Node, compiled
 from cepviz.engines.context_pieces import Composite
+from cepviz.engines.context_sequence import Pair
 from cepviz.engines.context_teller import Teller, graph_of
 from cepviz.events import Event, Schema
-from cepviz.language.contexts import ContextQuery, Selected, operators
+from cepviz.language.contexts import (
+    Closure,
+    ContextQuery,
+    Operator,
+    Restricted,
+    Selected,
+    Source,
+    operators,
+    stream_of,
+)
 from cepviz.language.evaluate import value
 from cepviz.language.expressions import Expression
 from cepviz.language.pattern import Pattern, Returns
@@ -69,7 +80,7 @@ class Contexts(Engine):
         query = self.pattern
         self.live = self.buffered = 0
         self.teller: Teller | None = None
-        self.root = node(self, query.source, operators(query.source))
+        self.root = self.node(query.source, operators(query.source))
         self.graph_ = graph_of(self)
         if self.emit is not None:
             self.teller = Teller(self, self.emit)
@@ -83,6 +94,17 @@ class Contexts(Engine):
             )
         self.held: dict[Any, list[Composite]] = {}
         self.since: dict[Any, int | float] = {}
+
+    def node(self, source: Source, numbered: list[Operator]) -> Node:
+        """A source as what gives its events, or its outputs, event by event."""
+        if stream_of(source) is not None:
+            return Leaf(self, source)
+        if isinstance(source, Restricted):
+            return Filtered(self, source, self.node(source.source, numbered))
+        if isinstance(source, Closure):
+            return Chain(self, source, numbered)
+        assert isinstance(source, Operator)
+        return Pair(self, source, numbered)
 
     def predicate(
         self, tests: Sequence[Expression], places: dict[str, str]

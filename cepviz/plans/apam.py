@@ -64,13 +64,13 @@ class Estimate:
         return self.waiting + self.service
 
     def __str__(self) -> str:
-        return (
-            f"{self.plan}: latency {_time(self.latency)} (waiting {_time(self.waiting)}, service "
-            f"{_time(self.service)}), utilisation {self.utilisation:.3g}"
-        )
+        times = map(spoken_time, (self.latency, self.waiting, self.service))
+        told = "latency {} (waiting {}, service {})".format(*times)
+        return f"{self.plan}: {told}, utilisation {self.utilisation:.3g}"
 
 
-def _time(seconds: float) -> str:
+def spoken_time(seconds: float) -> str:
+    """Seconds as a sentence shows them."""
     if not math.isfinite(seconds):
         return "without end"
     for size, unit in ((1.0, "s"), (1e-3, "ms")):
@@ -124,7 +124,7 @@ def matching_order(
         leaves = [held(name, other) / (alone * held(other) or 1.0) for other in rest]
         return min(leaves, default=1.0)
 
-    chosen = sorted(best, key=lambda name: (held(name), -drawn(name), names.index(name)))
+    chosen = sorted(best, key=lambda name: (-drawn(name), names.index(name)))
     blocks = [Block(f"{chosen[0]} and {chosen[1]} first", conditions)]
     while rest:
         best_next = min(rest, key=lambda name: held(*chosen, name))
