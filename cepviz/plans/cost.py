@@ -107,7 +107,7 @@ class Model:
 
     def share(self, names: frozenset[str]) -> float:
         """The chance that events come in the order the branch asks for, all orders being alike."""
-        return self.group(names).share
+        return self.group(names).share if names else 1.0
 
     def in_order(self, names: frozenset[str]) -> float:
         """The same, computed."""
