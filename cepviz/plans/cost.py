@@ -65,9 +65,11 @@ class Model:
             count *= statistics.selectivities.get(text, 1.0)
         return count
 
-    def product(self, names: frozenset[str], statistics: Statistics, memo: Memo) -> float:
+    def product(
+        self, names: frozenset[str], statistics: Statistics, memo: Memo | None = None
+    ) -> float:
         """The combinations of events that satisfy all conditions, in whatever order they come."""
-        return self.group(names).product(statistics, memo)
+        return self.group(names).product(statistics, {} if memo is None else memo)
 
     def group(self, names: frozenset[str]) -> Group:
         """What is known about a set of variables, found out once."""
@@ -105,7 +107,7 @@ class Model:
 
     def share(self, names: frozenset[str]) -> float:
         """The chance that events come in the order the branch asks for, all orders being alike."""
-        return self.group(names).share
+        return self.group(names).share if names else 1.0
 
     def in_order(self, names: frozenset[str]) -> float:
         """The same, computed."""
