@@ -17,6 +17,7 @@ All eager, this is the eager NFA; all lazy, it is ZStream's left-deep tree in ba
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -195,16 +196,15 @@ class Place:
         found: list[Prefix] = []
         tried = 0
         for position, bound in new if self.older else ():
-            for first, family in self.older.items():
-                if first >= barred and position >= barred:
-                    continue
+            fitting = self.unbarred(barred if position >= barred else math.inf)
+            if self.variable.kleene:
                 # A single event that is new comes after all that is old; a list may not.
-                if self.variable.kleene:
-                    family = [values for values in family if self.in_order(values, bound)]
-                tried += len(family)
-                for values in family:
-                    if relates(bound, values):
-                        found.append((min(first, position), (*values, bound)))
+                fitting = [values for values in fitting if self.in_order(values, bound)]
+            tried += len(fitting)
+            for values in fitting:
+                if relates(bound, values):
+                    first = min(_first(part) for part in values)
+                    found.append((min(first, position), (*values, bound)))
         if new and (incoming or self.keeps_events or not self.eager):
             self.positions += [position for position, _ in new]
             self.events += [bound for _, bound in new]
@@ -218,6 +218,12 @@ class Place:
         engine.counters.runs += len(found)
         self.settle(incoming, [bound for _, bound in new], event)
         return found
+
+    def unbarred(self, barred: float) -> list[Values]:
+        """The older prefixes that begin before a position."""
+        if barred == math.inf:
+            return list(itertools.chain.from_iterable(self.older.values()))
+        return [values for first, each in self.older.items() if first < barred for values in each]
 
     def settle(self, incoming: list[Prefix], new: list[Any], event: Event) -> None:
         """Keeps what was new, as far as something later can be joined with it."""
