@@ -68,6 +68,7 @@ class Report:
         self.bars: list[tuple[str, str, bool]] = []
         self.parts: list[str] = []
         self.tables: dict[str, list[list[Any]]] = {}
+        self.heads: dict[str, Sequence[str]] = {}
         python = f"Python {platform.python_version()}, {platform.machine()}"
         self.say(
             f"{title}\n{python}; processor time, cases in turns, medians of ratios per round\n"
@@ -87,6 +88,7 @@ class Report:
         if not sys.stderr.isatty():
             print(f"measuring: {title} ...", file=sys.stderr, flush=True)
         rows = self.tables.setdefault(title, [])
+        self.heads[title] = columns
         try:
             yield rows
         finally:

@@ -3,7 +3,6 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from cepviz.adapting import Adaptation, adapt
 from cepviz.engines.base import Budget, Match
 from cepviz.errors import (
     BudgetError,
@@ -46,7 +45,11 @@ from cepviz.plans.statistics import Statistics
 from cepviz.trace import Snapshot, Trace
 
 if TYPE_CHECKING:
+    from cepviz import spark
+    from cepviz.adapting import Adaptation, adapt
     from cepviz.explain import why, why_not, why_so_many
+    from cepviz.latency import Comparison, Queued, Served, compare_splits, serve, simulate
+    from cepviz.plans.apam import Costs
     from cepviz.widgets.adaptlab import AdaptLab as AdaptLab
     from cepviz.widgets.compare import Compare as Compare
     from cepviz.widgets.compare import compare as compare
@@ -60,13 +63,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "Adaptation", "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Event",
-    "Kleene", "Match", "Or", "Order", "Pattern", "PatternError", "PlanError", "PredicateError",
-    "Result", "Schema", "Seq", "SetupError", "Snapshot", "Split", "Statistics", "Stream",
-    "StreamError", "Trace", "TraceError", "Tree", "UnsupportedError", "adapt", "avg", "call",
-    "chain", "count", "engines", "first", "function", "i", "last", "match", "max", "min", "parse",
-    "percent", "same", "sum", "trace", "types", "why", "why_not", "why_so_many",
+    "Adaptation", "And", "Budget", "BudgetError", "CepError", "CepWarning", "Chain", "Comparison",
+    "Costs", "Event", "Kleene", "Match", "Or", "Order", "Pattern", "PatternError", "PlanError",
+    "PredicateError", "Queued", "Result", "Schema", "Seq", "Served", "SetupError", "Snapshot",
+    "Split", "Statistics", "Stream", "StreamError", "Trace", "TraceError", "Tree",
+    "UnsupportedError", "adapt", "avg", "call", "chain", "compare_splits", "count", "engines",
+    "first", "function", "i", "last", "match", "max", "min", "parse", "percent", "same", "serve",
+    "simulate", "spark", "sum", "trace", "types", "why", "why_not", "why_so_many",
 ]  # fmt: skip
+
+#: What is loaded when it is first asked for, and where it is.
+LATER = {
+    "Adaptation": "adapting", "Comparison": "latency", "Costs": "plans.apam", "Queued": "latency",
+    "Served": "latency", "adapt": "adapting", "compare_splits": "latency", "serve": "latency",
+    "simulate": "latency", "why": "explain", "why_not": "explain", "why_so_many": "explain",
+}  # fmt: skip
 
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
 WIDGETS = {
@@ -84,9 +95,11 @@ def load_ipython_extension(ipython: Any) -> None:
 
 
 def __getattr__(name: str) -> Any:
-    """Explanations and widgets are loaded when they are first asked for."""
-    if name in ("why", "why_not", "why_so_many"):
-        return getattr(import_module("cepviz.explain"), name)
+    """Plans that adapt, explanations, Spark and widgets are loaded when first asked for."""
+    if name == "spark":
+        return import_module("cepviz.spark")
+    if name in LATER:
+        return getattr(import_module(f"cepviz.{LATER[name]}"), name)
     if name in WIDGETS:
         try:
             return getattr(import_module(f"cepviz.widgets.{WIDGETS[name]}"), name)

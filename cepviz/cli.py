@@ -32,6 +32,7 @@ READERS: dict[str, Callable[..., Stream]] = {
     ".ndjson": Stream.read_json,
 }
 WRITERS = (".csv", ".parquet", ".json", ".jsonl")
+SPARK_WRITERS = (".parquet", ".json", ".csv")
 WIDEST_CELL = 48
 
 EXAMPLES = """examples:
@@ -110,6 +111,23 @@ def _parser() -> argparse.ArgumentParser:
         help="print each step as a sentence; the default without --out",
     )
 
+    sparking = command(
+        "spark-match", _spark_match, "find the matches of a pattern in data of any size, on Spark"
+    )
+    _add_inputs(sparking, spark=True)
+    _add_engine(sparking)
+    sparking.add_argument(
+        "--out",
+        metavar="FOLDER",
+        type=_spark_out,
+        help=f"write all matches there, as Spark does: {_either(SPARK_WRITERS)}",
+    )
+    sparking.add_argument(
+        "--limit", metavar="N", type=_count, default=10, help="rows to print (default 10)"
+    )
+    sparking.add_argument("--master", metavar="URL", help="where to run (local[*])")
+    sparking.add_argument("--slice", metavar="L", type=_number_or_text, help="cut time so finely")
+
     checking = command("check", _check, "parse a pattern and say what is doubtful about it")
     _add_inputs(checking, data="?")
 
@@ -117,9 +135,10 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _add_inputs(parser: Any, data: str | None = None) -> None:
+def _add_inputs(parser: Any, data: str | None = None, spark: bool = False) -> None:
     parser.add_argument("pattern", metavar="PATTERN", help="the text of a pattern, or a file of it")
-    kinds = "a file: .csv, .parquet or .json with one object a line; - reads CSV from stdin"
+    kinds = "a file: .csv, .parquet or .json with one object a line; "
+    kinds += "or a folder of such" if spark else "- reads CSV from stdin"
     extra = "; its columns are then checked too" if data else ""
     parser.add_argument("data", metavar="DATA", nargs=data, help=kinds + extra)
     parser.add_argument(
@@ -136,10 +155,14 @@ def _add_inputs(parser: Any, data: str | None = None) -> None:
     columns.add_argument("--time", metavar="COLUMN", help="the column of times (time)")
     columns.add_argument("--end", metavar="COLUMN", help="the column of ends, for intervals")
     columns.add_argument("--id", metavar="COLUMN", help="the column of ids (else numbered from 0)")
-    columns.add_argument("--sort", action="store_true", default=None, help="sort rows by time")
-    columns.add_argument(
-        "--lateness", metavar="L", type=_number_or_text, help="how late a row may be: '5 minutes'"
-    )
+    if spark:
+        columns.add_argument("--order", metavar="COLUMN", help="what orders rows of the same time")
+        columns.add_argument("--format", choices=("csv", "json", "parquet"), help="of a folder")
+    else:
+        columns.add_argument("--sort", action="store_true", default=None, help="sort rows by time")
+        columns.add_argument(
+            "--lateness", metavar="L", type=_number_or_text, help="how late a row may be: '5 min'"
+        )
     columns.add_argument("--unit", metavar="U", help="what numbers in the time column count (s)")
 
 
@@ -175,6 +198,38 @@ def _match(given: argparse.Namespace) -> int:
     if result.failures:
         failed, first = result.counters["failed_predicates"], result.failures[0]
         _say(f"warning: {failed} predicates could not be computed, the first: {first}")
+    if stopped is not None:
+        raise stopped
+    return OK
+
+
+def _spark_match(given: argparse.Namespace) -> int:
+    from cepviz import spark
+
+    names = ("type", "every", "time", "end", "id", "order", "format", "unit")
+    options = {name: getattr(given, name) for name in names if getattr(given, name) is not None}
+    pattern = _pattern(given)
+    events = spark.read(given.data, spark=spark.session(given.master), **options)
+    stopped = None
+    try:
+        found = spark.match(
+            events, pattern, given.engine, budget=dict(given.budget), slice=given.slice
+        )
+    except BudgetError as error:
+        found, stopped = error.result, error
+    if given.out:
+        found.write(given.out)
+    table = _table(found.to_frame(given.limit), given.limit)
+    if table:
+        print(table, end="\n\n")
+    if len(found) > given.limit:
+        print(f"and {len(found) - given.limit:,} more")
+    where = f"in {events.report.kept:,} events by {found.engine} on Spark"
+    text = f"{len(found):,} match{'' if len(found) == 1 else 'es'} {where}, {found.seconds:.2f} s"
+    print(f"{text}; written to {given.out}" if given.out else text)
+    if events.report.bad:
+        told = ", ".join(f"{reason} {count:,}" for reason, count in events.report.bad.items())
+        _say(f"warning: {sum(events.report.bad.values()):,} rows are no events: {told}")
     if stopped is not None:
         raise stopped
     return OK
@@ -361,6 +416,12 @@ def _out(text: str) -> Path:
     if path.suffix not in WRITERS:
         raise argparse.ArgumentTypeError(f"{text!r} must end in {_either(WRITERS)}")
     return _writable(text, path)
+
+
+def _spark_out(text: str) -> str:
+    if Path(text).suffix not in SPARK_WRITERS:
+        raise argparse.ArgumentTypeError(f"{text!r} must end in {_either(SPARK_WRITERS)}")
+    return text
 
 
 def _trace_out(text: str) -> Path:

@@ -74,6 +74,10 @@ class Result(Sequence[Match]):
         """
         if shape == "matches":
             names = [v.name for v in self.pattern.variables.values() if not v.negated]
+            # Matches that are kept as rows need not become objects first.
+            by_column = getattr(self._matches, "columns", lambda: None)()
+            if by_column is not None:
+                return self._by_column(names, by_column)
             rows = [
                 [
                     *map(match.ids.get, names),
@@ -96,6 +100,25 @@ class Result(Sequence[Match]):
             ]
             return _frame(rows, [*columns, *(_free(name, columns) for name in extra)])
         raise CepError(f"to_frame takes 'matches' or 'events', not {shape!r}")
+
+    def _by_column(self, names: list[str], rows: Mapping[str, Any]) -> Any:
+        """The frame of matches that are kept as rows of the stream."""
+        import numpy as np
+        import pandas as pd
+
+        stream, schema = self.stream, self.stream.schema
+        frame: dict[str, Any] = {name: stream.ids[rows[name]] for name in names}
+        places = np.stack([rows[name] for name in names])
+        for title, side in (("first", places.min(axis=0)), ("last", places.max(axis=0))):
+            times: Any = pd.Series(stream.ends[side])
+            if schema.zone is not None:
+                times = pd.to_datetime(times, unit="ns", utc=True)
+                times = times.dt.tz_convert(None if schema.naive else schema.zone)
+            frame[_free(title, names)] = times
+        frame[_free("events", names)] = len(names)
+        made = pd.DataFrame(frame).infer_objects()
+        made.index.name = _free("match", names)
+        return made
 
     def _moment(self, number: int | float) -> Any:
         """A time as a frame shows it: a date where the stream has dates."""
@@ -130,7 +153,7 @@ class Result(Sequence[Match]):
 
     def __repr__(self) -> str:
         shown = "".join(f"\n  {match!r}" for match in self._matches[:5])
-        more = f"\n  and {len(self) - 5:,} more" if len(self) > 5 else ""
+        more = f"\n  and {len(self) - 5:,} more" if shown and len(self) > 5 else ""
         return f"<{self._summary()}{shown}{more}>"
 
     def _repr_mimebundle_(self, include: Any = None, exclude: Any = None) -> dict[str, str]:
@@ -144,12 +167,12 @@ class Result(Sequence[Match]):
             cells = [" ".join(labels.get(name, ("",))) for name in names]
             cells += [self.stream.schema.format_time(t) for t in (match.first, match.last)]
             rows += f"<tr>{''.join(f'<td>{html.escape(cell)}</td>' for cell in cells)}</tr>"
-        more = f"<p>and {len(self) - 10:,} more</p>" if len(self) > 10 else ""
+        more = f"<p>and {len(self) - 10:,} more</p>" if rows and len(self) > 10 else ""
         table = f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
         summary = f"<p>{html.escape(self._summary())}</p>"
         return {
             "text/plain": repr(self),
-            "text/html": f"{summary}{table if self._matches else ''}{more}",
+            "text/html": f"{summary}{table if rows else ''}{more}",
         }
 
 
@@ -268,7 +291,8 @@ def match(
 ) -> Result:
     """Finds the matches of a pattern in a stream.
 
-    `engine` is one of `cepviz.engines()`; by default the fastest that takes the pattern. When the
+    `engine` is one of `cepviz.engines()`; by default the fastest that takes the pattern, which is
+    mostly `columnar`. When the
     budget is reached, a `BudgetError` is raised whose `result` holds the matches found until then.
     Predicates that cannot be computed are kept in `result.failures`, or raised with
     `on_error="raise"`.
@@ -324,9 +348,11 @@ def _stages(
     for query in queries:
         if inner is not None:
             stream = with_composites(inner)
-        intervals = bool((stream.starts != stream.ends).any())
+        intervals = stream.starts is not stream.ends and bool((stream.starts != stream.ends).any())
         chosen = engine_class(engine, query, intervals, options, watch)
-        chosen_plan = chosen.planned(query, stream.counts()) if plan is None else plan
+        chosen_plan = plan
+        if plan is None and not chosen.whole:  # which plans by what it sees in the columns
+            chosen_plan = chosen.planned(query, stream.counts())
         planned = None if chosen_plan is None else str(chosen_plan)
         recorded = Trace(chosen.name, str(query), planned, schema=stream.schema)
         made = chosen(

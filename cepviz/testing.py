@@ -46,7 +46,6 @@ def assert_matches(
       1  predicate  b.x > a.x: 4 > 5 is false, short by 1.
       Closest: b.x >= a.x - 1 would match (checked).
            or: without b.x > a.x (checked).
-      Show: [.timeline()] [.trace[6], where run 1 was refused e1]
     """
     __tracebackhide__ = True  # pytest then shows the line of the test
     if isinstance(pattern, Chain):
@@ -102,4 +101,6 @@ def _why_missing(query: Pattern, events: Stream, held: Bindings) -> str:
 
 
 def _indented(text: str) -> list[str]:
-    return [f"  {line}".rstrip() for line in text.splitlines()]
+    # The line that leads on into the trace is for who has the explanation at hand.
+    lines = [line for line in text.splitlines() if not line.startswith("Show:")]
+    return [f"  {line}".rstrip() for line in lines]

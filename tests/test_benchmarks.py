@@ -22,7 +22,7 @@ def folder():
     sys.path.insert(0, str(FOLDER))
     yield
     sys.path.remove(str(FOLDER))
-    for name in (*NAMES, "_measure"):
+    for name in (*NAMES, "_measure", "_racer"):
         sys.modules.pop(name, None)
 
 
@@ -45,7 +45,7 @@ def lazy():
 
 
 def test_there_are_benchmarks_and_each_imports():
-    assert {"hooks", "lazy", "sase"} <= set(NAMES)
+    assert {"hooks", "lazy", "peers", "sase", "spark"} <= set(NAMES)
     for name in NAMES:
         importlib.import_module(name)
 
@@ -154,6 +154,54 @@ def test_merging_follows_fewer_runs_for_the_same_matches(work):
     assert merging.matches == basic.matches
     assert 0 < merging.counters["merged"] < work.starts
     assert merging.runs_per_step() < basic.runs_per_step()
+
+
+# ---- peers: contestants in processes of their own ----
+
+
+def peers():
+    return importlib.import_module("peers")
+
+
+@pytest.mark.filterwarnings("ignore::RuntimeWarning")
+def test_peers_measures_everything_in_a_tiny_size(report, tmp_path, capsys, monkeypatch):
+    monkeypatch.setenv("PYTHONPATH", str(ROOT))
+    tiny = peers().Size(
+        events=(2_000,), windows=(50,), rates=(0.001,), contiguity=(1_000,), template=2_000,
+        queries=("p2s3",), kleene=60, growth=(500, 1_000), wider=(20, 40), repeats=1, limit=60.0,
+        peers=(),
+    )  # fmt: skip
+    peers().measure(report, tiny)
+    page = tmp_path / "page.html"
+    report.close(page)
+    printed = capsys.readouterr().out
+    assert "log-log slope in events" in printed
+    assert printed.count("PASS") + printed.count("FAIL") == len(report.bars) == 5
+    assert "not judged, as nothing was there to compare with" in printed  # polars, Flink
+    written = peers().markdown(report)
+    assert all(f"### {n}: " in written for n in range(1, 6))
+    (row,) = report.tables["4: Kleene, bound by its output"]
+    assert row[1] > 60
+
+
+def test_a_peer_that_is_not_there_leaves_the_race(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    (tmp_path / "polars.py").write_text("raise ImportError('not here')")
+    case = {"race": "sequence", "events": 100, "window": 9, "f_c": 0.1, "count": True}
+    found = peers().race(case, ("polars",), peers().QUICK)["polars"]
+    peers().RUNNING.pop("polars").close()
+    assert found.text() == "not installed"
+    assert peers().ratio({"polars": found, "columnar": found}, "polars", "columnar") is None
+
+
+def test_contestants_that_disagree_are_an_error(monkeypatch):
+    monkeypatch.setattr(
+        peers().Contestant, "ask",
+        lambda self, order: {"ready": 1} if "case" in order else
+        {"seconds": 1.0, "matches": len(self.name)},
+    )  # fmt: skip
+    with pytest.raises(AssertionError, match="disagree"):
+        peers().race({}, ("columnar", "polars"), peers().QUICK)
 
 
 # ---- lazy: counts are exact, so the bars on them are tests ----
@@ -305,3 +353,47 @@ def test_an_interrupted_table_is_printed_as_far_as_it_got(report, capsys):
         rows.append(["first", 1])
         raise KeyboardInterrupt
     assert "first" in capsys.readouterr().out
+
+
+# ---- apam ----
+
+
+def test_apam_measures_everything_in_a_tiny_size(report, capsys):
+    apam = importlib.import_module("apam")
+    tiny = apam.Size(events=1_500, window=150, utilisations=(0.1, 1.5), seeds=2, scale=30)
+    apam.measure(report, tiny)
+    printed = capsys.readouterr().out
+    for part in ("Experiment 1, services counted", "Experiment 3, services measured", "361.48"):
+        assert part in printed
+    assert len(report.tables) == 6 and all(len(rows) == 2 for rows in report.tables.values())
+    assert len(report.bars) == 2
+
+
+def test_apam_counts_the_same_latencies_every_time():
+    import cepviz as cep
+
+    apam = importlib.import_module("apam")
+    tiny = apam.Size(events=1_000, window=150, utilisations=(0.5,), seeds=1, scale=30)
+    one, two = (apam.Experiment(1, tiny, cep.Costs()) for _ in range(2))
+    (cell,) = one.cells(one.counted)
+    assert cell == two.cells(two.counted)[0] and cell.lazy > 0
+    assert str(one.plans[0]) == "/EDCBA"
+
+
+# ---- spark ----
+
+
+@pytest.mark.filterwarnings("ignore::cepviz.CepWarning", "ignore:PySpark does not yet")
+def test_spark_measures_growth_and_cores_on_the_same_matches(report, monkeypatch, capsys):
+    import cepviz as cep
+
+    spark = importlib.import_module("spark")
+    # In this process and its session, instead of one for each job.
+    monkeypatch.setattr(spark, "session", lambda job: cep.spark.session())
+    monkeypatch.setattr(spark, "done", lambda job: {"load": 0.0, **spark.KINDS[job.kind](job)})
+    spark.measure(report, spark.Size((4_000, 8_000), 1, (4_000, 8_000), flights=False))
+    rows = report.tables["Growth, by key on two cores"]
+    assert [row[0] for row in rows] == [4_000, 8_000]
+    assert all(row[2] > 0 for row in rows)
+    assert len(report.bars) == 3
+    assert "The driver's memory" in capsys.readouterr().out

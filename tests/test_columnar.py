@@ -131,6 +131,27 @@ def test_both_forms_find_the_same_in_more_data(text):
 # ---- which form runs ----
 
 
+def test_match_uses_it_unless_somebody_watches():
+    events = stream("a1 b1")
+    assert cep.match("PATTERN SEQ(A a, B b) WITHIN 9", events).engine == "columnar (plain)"
+    assert cep.trace("PATTERN SEQ(A a, B b) WITHIN 9", events).engine == "eager"
+    lasting = stream("a1@0-2 b1@3-4")
+    assert cep.match("PATTERN SEQ(A a, B b) WITHIN 9", lasting).engine == "sase"
+
+
+@needs_numba
+def test_large_data_is_compiled_and_small_is_not():
+    random = np.random.default_rng(2)
+    n = 40_000
+    frame = {"type": random.choice(list("ABC"), n), "time": np.arange(n), "x": random.random(n)}
+    events = cep.Stream.from_pandas(pd.DataFrame(frame))
+    query = "PATTERN SEQ(A a, B b, C c) WHERE a.x < b.x and b.x < c.x WITHIN 100 events"
+    large = cep.match(query, events, count_only=True)
+    assert large.engine == "columnar (compiled)"
+    small = cep.match(query, events[:3_000], count_only=True)
+    assert small.engine == "columnar (plain)" and len(small) > 90_000
+
+
 def test_a_python_function_runs_on_objects():
     cep.function(lambda x, y: x > y, name="beats")
     events = stream("a1(x=1) a2(x=3) b1(x=2)")
@@ -223,6 +244,26 @@ def test_matches_are_objects_only_when_looked_at():
         result[3]
 
 
+@pytest.mark.parametrize("zone", [None, "plain", "Europe/Berlin"])
+def test_a_frame_of_rows_is_the_frame_of_objects(zone):
+    times = pd.Series([0, 1, 1, 3, 4])
+    if zone is not None:
+        times = pd.to_datetime(times, unit="h", origin="2024-03-31")
+        times = times if zone == "plain" else times.dt.tz_localize("UTC").dt.tz_convert(zone)
+    rows = pd.DataFrame({"type": list("AABAB"), "time": times, "name": list("vwxyz")})
+    for names in ({}, {"id": "name"}):
+        events = cep.Stream.from_pandas(rows, **names)
+        for text in ("SEQ(A a, B first)", "SEQ(A a, C c)", "AND(A a, B b)"):
+            pattern = f"PATTERN {text} WITHIN 9 hours"
+            frames = [
+                cep.match(pattern, events, engine=name).to_frame() for name in ("columnar", "sase")
+            ]
+            by = list(frames[0].columns[:2])
+            one, other = (f.sort_values(by, ignore_index=True) for f in frames)
+            assert frames[0].index.name == frames[1].index.name
+            pd.testing.assert_frame_equal(one, other, check_dtype=len(one) > 0)
+
+
 def test_matches_come_in_the_order_of_completion():
     events = stream("a1 b1 a2 c1 b2 c2 c3")
     for text in ("SEQ(A a, B b, C c)", "OR(SEQ(A a, C c), SEQ(A a, B b))"):
@@ -262,6 +303,31 @@ def test_the_budget_keeps_the_matches_found_until_then():
         cep.match("PATTERN SEQ(A+ a[]) WITHIN 99", events, engine="columnar", budget={"matches": 4})
     assert len(stopped.value.result) == 4 == len(set(bag(stopped.value.result)))
     assert stopped.value.limit == "matches"
+
+
+@pytest.mark.parametrize("compiled", [False, pytest.param(True, marks=needs_numba)])
+def test_lists_that_lead_nowhere_end_at_the_budget(compiled):
+    """Compiled code does not hear Ctrl-C, so a search among all lists must end by itself."""
+    events = stream(" ".join([*(f"a{n}(x=1)" for n in range(60)), "b1(x=0)"]))
+    pattern = "PATTERN SEQ(A+ a[], B b) WHERE sum(a[].x) < b.x WITHIN 99"
+    for count_only in (False, True):
+        with pytest.raises(cep.BudgetError, match="5000 live runs") as stopped:
+            cep.match(
+                pattern, events, engine="columnar", compiled=compiled, count_only=count_only,
+                budget={"runs": 5000},
+            )  # fmt: skip
+        assert stopped.value.limit == "runs" and len(stopped.value.result) == 0
+
+
+def test_a_long_outer_loop_is_run_in_pieces(monkeypatch):
+    events = stream(" ".join(f"a{n} b{n}" for n in range(400)))
+    calls = []
+    from cepviz.engines.columnar.forms import Pace
+
+    before = Pace.next
+    monkeypatch.setattr(Pace, "next", lambda self, low: calls.append(low) or before(self, low))
+    result = cep.match("PATTERN SEQ(A a, B b) WITHIN 3 events", events, engine="columnar")
+    assert len(result) == 400 and calls[:2] == [0, 256]
 
 
 @pytest.mark.parametrize("text", ["SEQ(A a, A b, A c)", "SEQ(A a, A+ b[])"])

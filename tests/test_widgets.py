@@ -164,6 +164,17 @@ def test_play_takes_a_pattern_and_a_dataframe():
     assert len(player.trace.matches) > 0
 
 
+@pytest.mark.parametrize("engine", [name for name in ENGINES if name != "columnar"])
+def test_every_engine_with_steps_can_be_played(engine):
+    text = "CONTEXT CPL SELECT <x> FROM <A> SEQUENCE <B>" if engine == "contexts" else RISE
+    views = ["automaton", "buffer", "timeline", "runs"]
+    player = cep.play(text, stream(EVENTS), engine=engine, views=views)
+    part = asked(player, start=0, stop=len(player.trace))
+    for number, scene in enumerate(player.films[0].scenes(player.count - 1)):
+        assert shapes_at(part, 0, number, player.count - 1) == plain(scene)
+    assert player.text() and "<svg" in player.still()
+
+
 # ---- lit clauses ----
 
 
@@ -355,6 +366,7 @@ def test_explain_tells_why_and_plays_it():
     assert explain._state["chosen"] == 1
     assert explain._state["answer"]["lines"][0].startswith("Match #2: a = a1, b = b2")
     assert explain.films[0].trace[explain.step].kind == "match"
+    assert explain._state["answer"]["picture"]["panels"][0]["keys"]
 
 
 def test_explain_tells_why_not_and_applies_the_fix():

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from functools import cache
-from time import perf_counter
+from time import thread_time
 from typing import Any
 
 from cepviz.engines.adaptive import Adaptive
@@ -26,6 +26,8 @@ from cepviz.plans.statistics import Statistics
 
 #: A rate that no server keeps up with: what is assumed where many events share one moment.
 FASTEST = 1e12
+#: How many events the arrival rate is taken from.
+RECENT = 128
 
 
 class Apam(Adaptive):
@@ -63,7 +65,7 @@ class Apam(Adaptive):
             plan = plan.in_query_order(pattern)
         self.costs = costs or calibrated()
         self.given_rate = arrival_rate
-        self._moments: deque[tuple[int, float]] = deque(maxlen=8)
+        self._times: deque[float] = deque(maxlen=RECENT)
         super().__init__(
             pattern, plan, planner=Latency(self.costs, arrival_rate or 1.0),
             policy=policy or "unconditional", **keywords,
@@ -75,19 +77,21 @@ class Apam(Adaptive):
         """Events per second: as given, or as the times of the last events have it."""
         if self.given_rate is not None:
             return self.given_rate
-        if len(self._moments) < 2:
+        if len(self._times) < 2:
             return 1.0
-        (count, start), (now, end) = self._moments[0], self._moments[-1]
-        seconds = (end - start) / self.schema.duration(1, "second")
-        return (now - count) / seconds if seconds > 0 else FASTEST
+        seconds = (self._times[-1] - self._times[0]) / self.schema.duration(1, "second")
+        return (len(self._times) - 1) / seconds if seconds > 0 else FASTEST
 
     def evaluator(self, plan: Plan, label: str) -> BranchEngine:
         return SplitEngine(
             self.pattern, plan, host=self, schema=self.schema, budget=self.budget, label=label
         )
 
+    def process(self, event: Event, mark: int | float) -> None:
+        self._times.append(event.end)
+        super().process(event, mark)
+
     def adapt(self, event: Event) -> None:
-        self._moments.append((self.counters.events, float(event.end)))
         self.planner = Latency(self.costs, self.arrival_rate)
         super().adapt(event)
 
@@ -110,28 +114,30 @@ def calibrated() -> Costs:
 def calibrate(size: int = 200, rounds: int = 3) -> Costs:
     """Measures what an insertion, an evaluation and a result take, on streams made for that.
 
-    First come events that only wait; then pairs that are tried and do not pass; then pairs that
-    pass. Of several rounds the fastest counts: nothing makes a machine faster than it is.
+    First come events that only wait, and leave the window again; then pairs that are tried and
+    do not pass; then pairs that pass. Of several rounds the fastest counts: nothing makes a machine
+    faster than it is.
     """
-    pattern = parse("PATTERN A; B; C WHERE A.x < B.x WITHIN 1000000")
+    text = "PATTERN A; B; C WHERE A.x < B.x WITHIN {} events"
+    few = size // 4
 
-    def seconds(lazy: bool, high: int) -> float:
-        engine = SplitEngine(pattern, Split("", "ABC") if lazy else Split("ABC"))
-        few = size if lazy else size // 4
-        events = [Event("A", time, id=time, position=time, x=1) for time in range(size)]
-        events += [
-            Event("B", time, id=time, position=time, x=high) for time in range(size, size + few)
+    def seconds(plan: Split, window: int, types: str, high: int) -> float:
+        engine = SplitEngine(parse(text.format(window)), plan)
+        events = [
+            Event(type, time, id=time, position=time, x=1 if type == "A" else high)
+            for time, type in enumerate(types)
         ]
-        started = perf_counter()
+        started = thread_time()
         for event in events:
             engine.push(event)
-        return perf_counter() - started
+        return thread_time() - started
 
-    waiting, tried, passed = (
-        min(seconds(lazy, high) for _ in range(rounds))
-        for lazy, high in ((True, 0), (False, 0), (False, 2))
-    )
-    insertion = waiting / (2 * size)
-    pairs = size * (size // 4)
-    evaluation = max(tried - insertion * (size + size // 4), 0.0) / pairs
+    def fastest(*case: Any) -> float:
+        return min(seconds(*case) for _ in range(rounds))
+
+    insertion = fastest(Split("", "ABC"), size, "AB" * 2 * size, 0) / (4 * size)
+    mixed = "A" * size + "B" * few
+    tried, passed = (fastest(Split("ABC"), 2 * size, mixed, high) for high in (0, 2))
+    pairs = size * few
+    evaluation = max(tried - insertion * len(mixed), 0.0) / pairs
     return Costs(evaluation, max(passed - tried, 0.0) / pairs, insertion)

@@ -2,38 +2,59 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, MutableMapping
+from importlib import import_module
 
-from cepviz.engines.adaptive import Adaptive
-from cepviz.engines.apam import Apam
 from cepviz.engines.base import Engine
-from cepviz.engines.columnar import Columnar
-from cepviz.engines.contexts import Contexts
-from cepviz.engines.eager import Eager
-from cepviz.engines.lazy_chain import LazyChain
-from cepviz.engines.lazy_tree import LazyTree
-from cepviz.engines.naive import Naive
-from cepviz.engines.sase import Sase
-from cepviz.engines.zstream import ZStream
 from cepviz.errors import CepError, UnsupportedError, did_you_mean, one_of
 from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 
+
+class Engines(MutableMapping[str, type[Engine]]):
+    """Engines by name, each loaded when it is first asked for. One of your own can be put in."""
+
+    def __init__(self, **classes: str):
+        self._classes: dict[str, str | type[Engine]] = {**classes}
+
+    def __getitem__(self, name: str) -> type[Engine]:
+        found = self._classes[name]
+        if isinstance(found, str):
+            loaded: type[Engine] = getattr(import_module(f"cepviz.engines.{name}"), found)
+            found = self._classes[name] = loaded
+        return found
+
+    def __setitem__(self, name: str, engine: type[Engine]) -> None:
+        self._classes[name] = engine
+
+    def __delitem__(self, name: str) -> None:
+        del self._classes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._classes
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._classes)
+
+    def __len__(self) -> int:
+        return len(self._classes)
+
+
 #: By name, the fastest first: the default for a pattern is the first that takes it.
-ENGINES: dict[str, type[Engine]] = {
-    "eager": Eager,
-    "sase": Sase,
-    "lazy_chain": LazyChain,
-    "lazy_tree": LazyTree,
-    "zstream": ZStream,
-    "adaptive": Adaptive,
-    "columnar": Columnar,
-    "apam": Apam,
-    "naive": Naive,
-}
+ENGINES = Engines(
+    columnar="Columnar",
+    eager="Eager",
+    sase="Sase",
+    lazy_chain="LazyChain",
+    lazy_tree="LazyTree",
+    zstream="ZStream",
+    adaptive="Adaptive",
+    apam="Apam",
+    naive="Naive",
+)
 
 #: Those that run CONTEXT queries.
-CONTEXT_ENGINES: dict[str, type[Engine]] = {"contexts": Contexts}
+CONTEXT_ENGINES = Engines(contexts="Contexts")
 
 
 def refusal(
@@ -66,22 +87,20 @@ def engine_class(
     """The engine of that name, or the fastest one that takes the pattern."""
     if isinstance(pattern, ContextQuery):
         return _context_engine(name, pattern, options)
-    if name in CONTEXT_ENGINES:
+    if name is not None and name in CONTEXT_ENGINES:
         reason = CONTEXT_ENGINES[name].refuses(pattern)
         raise UnsupportedError(f"the engine {name!r} cannot run this: {reason}")
     wanted = (pattern, intervals, tuple(options), watch)
-    takers = [known for known, engine in ENGINES.items() if refusal(engine, *wanted) is None]
+    takers = (known for known, engine in ENGINES.items() if refusal(engine, *wanted) is None)
     if name is not None and name not in ENGINES:
         raise CepError(
             f"unknown engine {name!r}{did_you_mean(name, ENGINES)} (must be one of {list(ENGINES)})"
         )
-    if name is None and takers:
-        return ENGINES[takers[0]]
-    asked = "naive" if name is None else name
+    asked = next(takers, "naive") if name is None else name
     reason = refusal(ENGINES[asked], *wanted)
     if reason is not None:
         others = one_of(repr(taker) for taker in takers)
-        use = f"Use engine={others}, or none to have it chosen." if takers else "No engine does."
+        use = f"Use engine={others}, or none to have it chosen." if others else "No engine does."
         raise UnsupportedError(f"the engine {asked!r} cannot run this: {reason}. {use}")
     return ENGINES[asked]
 

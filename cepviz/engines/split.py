@@ -17,17 +17,17 @@ All eager, this is the eager NFA; all lazy, it is ZStream's left-deep tree in ba
 
 from __future__ import annotations
 
+import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Iterator
 from typing import Any
 
 from cepviz.engines.base import labels_of
 from cepviz.engines.branches import BranchEngine
 from cepviz.errors import PlanError
 from cepviz.events import Event
-from cepviz.language.compile import predicate
+from cepviz.language.compile import Predicate, predicate
 from cepviz.language.evaluate import explain
 from cepviz.language.expressions import Expression, element_wise
 from cepviz.language.pattern import ANY, Branch, Pattern
@@ -155,23 +155,24 @@ class Place:
             found += [(events[0].position, events) for events in full]
         return found
 
-    def within(self, values: Values) -> Iterator[tuple[int, Any]]:
-        """The events kept here that come in the right order with those of a prefix."""
+    def within(self, values: Values, barred: float) -> list[Any]:
+        """The events kept here, of those before a position, that come in the right order with the
+        events of a prefix."""
+        events, positions = self.events, self.positions
         if self.variable.kleene:
-            for position, bound in zip(self.positions, self.events, strict=True):
-                if self.in_order(values, bound):
-                    yield position, bound
-            return
-        positions = self.positions
+            placed = zip(positions, events, strict=True)
+            return [b for p, b in placed if p < barred and self.in_order(values, b)]
         low, high = 0, len(positions)
         for index in self.after:
             low = max(low, bisect_right(positions, _last(values[index])))
         for index in self.until:
             high = min(high, bisect_left(positions, _first(values[index])))
-        for number in range(low, high):
-            event = self.events[number]
-            if not any(event in _listed(values[index]) for index in self.alike):
-                yield positions[number], event
+        if barred < math.inf:
+            high = min(high, bisect_left(positions, barred))
+        if self.alike:
+            taken = [e for index in self.alike for e in _listed(values[index])]
+            return [event for event in events[low:high] if event not in taken]
+        return events[low:high]
 
     def in_order(self, values: Values, bound: tuple[Event, ...]) -> bool:
         """Whether a list of events comes in the right order with the events of a prefix."""
@@ -189,43 +190,40 @@ class Place:
             return self.begin()
         new, incoming = self.arrived(), self.incoming
         self.incoming = []
-        engine, relates = self.chain.engine, self.relates
-        tell = self.chain.tell if engine.emit is not None else None
+        engine = self.chain.engine
+        relates = self.relates if engine.emit is None else self.chain.watched(self, event)
         barred = self.chain.barred(self)
-        kleene = self.variable.kleene
         found: list[Prefix] = []
         tried = 0
-        if new and self.older:
-            # A single event that is new comes after all that is old.
-            for position, bound in new:
-                for first, family in self.older.items():
-                    if first >= barred and position >= barred:
-                        continue
-                    for values in family:
-                        if kleene and not self.in_order(values, bound):
-                            continue
-                        tried += 1
-                        passed = relates(bound, values)
-                        if tell is not None:
-                            tell(self, values, bound, event, passed)
-                        if passed:
-                            found.append((min(first, position), (*values, bound)))
-        self.positions += [position for position, _ in new]
-        self.events += [bound for _, bound in new]
-        for first, values in incoming:
-            for position, bound in self.within(values):
-                if first >= barred and position >= barred:
-                    continue
-                tried += 1
-                passed = relates(bound, values)
-                if tell is not None:
-                    tell(self, values, bound, event, passed)
-                if passed:
+        for position, bound in new if self.older else ():
+            fitting = self.unbarred(barred if position >= barred else math.inf)
+            if self.variable.kleene:
+                # A single event that is new comes after all that is old; a list may not.
+                fitting = [values for values in fitting if self.in_order(values, bound)]
+            tried += len(fitting)
+            for values in fitting:
+                if relates(bound, values):
+                    first = min(_first(part) for part in values)
                     found.append((min(first, position), (*values, bound)))
+        if new and (incoming or self.keeps_events or not self.eager):
+            self.positions += [position for position, _ in new]
+            self.events += [bound for _, bound in new]
+        for first, values in incoming:
+            fitting = self.within(values, barred if first >= barred else math.inf)
+            tried += len(fitting)
+            for bound in fitting:
+                if relates(bound, values):
+                    found.append((min(first, _first(bound)), (*values, bound)))
         engine.counters.evaluations += tried
         engine.counters.runs += len(found)
         self.settle(incoming, [bound for _, bound in new], event)
         return found
+
+    def unbarred(self, barred: float) -> list[Values]:
+        """The older prefixes that begin before a position."""
+        if barred == math.inf:
+            return list(itertools.chain.from_iterable(self.older.values()))
+        return [values for first, each in self.older.items() if first < barred for values in each]
 
     def settle(self, incoming: list[Prefix], new: list[Any], event: Event) -> None:
         """Keeps what was new, as far as something later can be joined with it."""
@@ -237,11 +235,11 @@ class Place:
         if self.eager and not self.variable.kleene:
             if self.keeps_events:
                 self.keep(new, event)
-            else:
+            elif self.events:
                 self.events, self.positions = [], []
 
     def begin(self) -> list[Prefix]:
-        """The first place has nothing to join with."""
+        """The first place has nothing to join with: nothing is tried, and no result made."""
         barred, new = self.chain.barred(self), self.arrived()
         found: list[Prefix] = [(position, (bound,)) for position, bound in new if position < barred]
         if not (self.eager or self.variable.kleene):
@@ -250,21 +248,23 @@ class Place:
             left = [(position, bound) for position, bound in new if position >= barred or not on]
             self.positions += [position for position, _ in left]
             self.events += [bound for _, bound in left]
-        if self.eager:
-            self.chain.engine.counters.evaluations += len(found)
-            self.chain.engine.counters.runs += len(found)
         return found
 
     # ---- what goes ----
 
     def expire(self, gone: list[int], event: Event) -> None:
         """Lets go of all that holds one of these events."""
+        older = self.older
+        out = [values for first in gone if first in older for values in older.pop(first)]
+        if not (out or self.incoming or self.positions or self.waiting or self.stored):
+            return
         last, why = gone[-1], f"the window has passed at {event.label}"
-        out = [values for first in gone for values in self.older.pop(first, ())]
         if self.incoming:
             out += [values for first, values in self.incoming if first <= last]
             self.incoming = [prefix for prefix in self.incoming if prefix[0] > last]
         self.drop_prefixes(out, event, why)
+        if not (self.positions or self.waiting or self.stored):
+            return
         old: list[Event]
         if self.variable.kleene:
             cut = bisect_right(self.stored, last, key=_position)
@@ -359,6 +359,7 @@ class Chain:
         self.places: list[Place] = []
         for number in range(len(self.names)):
             self.places.append(Place(self, number, number < self.cut))
+        self.eager, self.lazy = self.places[: self.cut], self.places[self.cut :]
         self.by_type: dict[str, list[Place]] = {}
         for place in self.places:
             self.by_type.setdefault(place.variable.type, []).append(place)
@@ -367,7 +368,6 @@ class Chain:
         self.gone: list[int] = []  # positions out of the window since the last merge
         self.cleaned: int | float | None = None
         if self.cut:  # the empty instance of the eager NFA
-            engine.counters.runs += 1
             engine.alive(1, None)
 
     def partition(self, event: Event) -> None:
@@ -386,14 +386,14 @@ class Chain:
 
     def evaluate(self, event: Event) -> None:
         """The eager evaluator: matches an event with what came before it."""
-        for place in self.places[: self.cut]:
+        for place in self.eager:
             if place.waiting or place.incoming:
                 self.hand_on(place, place.run(event), event)
 
     def merge(self, event: Event) -> None:
         """The merger: joins what was deferred with the results of the eager evaluator."""
         self.clean(event)
-        for place in self.places[self.cut :]:
+        for place in self.lazy:
             self.hand_on(place, place.run(event), event)
 
     def hand_on(self, place: Place, found: list[Prefix], event: Event) -> None:
@@ -409,7 +409,7 @@ class Chain:
 
     def expire(self, gone: list[int], event: Event, mark: int | float) -> None:
         """Eager places follow the window; the others when they merge, or once in a window."""
-        for place in self.places[: self.cut]:
+        for place in self.eager:
             place.expire(gone, event)
         self.gone += gone
         if self.cleaned is None:
@@ -419,7 +419,7 @@ class Chain:
             self.cleaned = mark
 
     def clean(self, event: Event) -> None:
-        for place in self.places[self.cut :]:
+        for place in self.lazy:
             place.forget(event)
             if self.gone:
                 place.expire(self.gone, event)
@@ -429,8 +429,9 @@ class Chain:
         """The position from which on nothing may begin that this place matches: the border, unless
         a later place may still add an event from before it."""
         border = self.engine.border
-        later = self.places[place.number + 1 :]
-        if border is None or any(other.holds_before(border) for other in later):
+        if border is None:
+            return math.inf
+        if any(other.holds_before(border) for other in self.places[place.number + 1 :]):
             return math.inf
         return border
 
@@ -446,12 +447,20 @@ class Chain:
         ]
         return (self.prefix if len(values) > 1 else "") + "+".join(labels)
 
-    def tell(self, place: Place, values: Values, bound: Any, event: Event, passed: bool) -> None:
+    def watched(self, place: Place, event: Event) -> Predicate:
+        """The condition of a place as one that tells what it is tried on and what comes of it."""
+
+        def relates(bound: Any, values: Values) -> bool:
+            passed = place.relates(bound, values)
+            self.tell(place, (*values, bound), event, passed)
+            return passed
+
+        return relates
+
+    def tell(self, place: Place, values: Values, event: Event, passed: bool) -> None:
         emit = self.engine.emit
         assert emit is not None
-        whole = (*values, bound)
-        held = dict(zip(self.names, whole, strict=False))
-        name = self.run_name(whole)
+        held, name = dict(zip(self.names, values, strict=False)), self.run_name(values)
         below = self.places[place.number - 1].node
         tests = tuple(explain(conjunct, held) for conjunct in place.conjuncts)
         emit(Test(name, event.label, below, f"join {below}", "take", tests, passed))

@@ -64,13 +64,13 @@ class Estimate:
         return self.waiting + self.service
 
     def __str__(self) -> str:
-        return (
-            f"{self.plan}: latency {_time(self.latency)} (waiting {_time(self.waiting)}, service "
-            f"{_time(self.service)}), utilisation {self.utilisation:.3g}"
-        )
+        times = map(spoken_time, (self.latency, self.waiting, self.service))
+        told = "latency {} (waiting {}, service {})".format(*times)
+        return f"{self.plan}: {told}, utilisation {self.utilisation:.3g}"
 
 
-def _time(seconds: float) -> str:
+def spoken_time(seconds: float) -> str:
+    """Seconds as a sentence shows them."""
     if not math.isfinite(seconds):
         return "without end"
     for size, unit in ((1.0, "s"), (1e-3, "ms")):
@@ -124,7 +124,7 @@ def matching_order(
         leaves = [held(name, other) / (alone * held(other) or 1.0) for other in rest]
         return min(leaves, default=1.0)
 
-    chosen = sorted(best, key=lambda name: (held(name), -drawn(name), names.index(name)))
+    chosen = sorted(best, key=lambda name: (-drawn(name), names.index(name)))
     blocks = [Block(f"{chosen[0]} and {chosen[1]} first", conditions)]
     while rest:
         best_next = min(rest, key=lambda name: held(*chosen, name))
@@ -197,10 +197,12 @@ def _work(
     for number, name in enumerate(chain):
         before = chain[:number]
         each = list(_pairs(model, before, name, statistics))
+        if not number:
+            continue  # There is nothing to join with.
         if number < len(eager):  # (6)
             for last, tried, passed in each:
                 found.eager[last] += tried * costs.evaluation + passed * costs.result
-        elif number and count > 0:  # (9)
+        elif count > 0:  # (9)
             known = frozenset((*before, name))
             spent = sum(t * costs.evaluation + p * costs.result for _, t, p in each) / count
             if known.isdisjoint(finals):
@@ -225,9 +227,9 @@ def estimate(
     >>> p = cep.parse("PATTERN A; B WHERE A.x < B.x WITHIN 10")
     >>> s = Statistics({"A": 20, "B": 20}, {"A.x < B.x": 0.1})
     >>> print(estimate(p, Split("AB"), s, Costs(), 10_000))
-    AB/: latency 24.5 µs (waiting 1.55 µs, service 23 µs), utilisation 0.13
+    AB/: latency 24.5 µs (waiting 1.51 µs, service 23 µs), utilisation 0.12
     >>> print(estimate(p, Split("AB"), s, Costs(), 100_000))
-    AB/: latency without end (waiting without end, service 23 µs), utilisation 1.3
+    AB/: latency without end (waiting without end, service 23 µs), utilisation 1.2
     """
     if not arrival_rate > 0:
         raise CepError(f"the arrival rate is {arrival_rate}: it must be events per second, above 0")
@@ -298,11 +300,11 @@ class Latency:
     >>> p = cep.parse("PATTERN A; B; C WHERE A.x < B.x AND B.x < C.x WITHIN 10")
     >>> s = Statistics({"A": 50, "B": 50, "C": 50}, {"A.x < B.x": 0.5, "B.x < C.x": 0.01})
     >>> print(Latency(Costs(), 1_000)(p, s))
-    /CBA
-    > /CBA: latency 71.1 µs (waiting 0.843 µs, service 70.2 µs), utilisation 0.0241
-      C/BA: latency 73.1 µs (waiting 0.892 µs, service 72.3 µs), utilisation 0.0248
-      BC/A: latency 71.1 µs (waiting 0.845 µs, service 70.2 µs), utilisation 0.0248
-      ABC/: latency 721 µs (waiting 88.6 µs, service 632 µs), utilisation 0.237
+    BC/A
+      /CBA: latency 71.1 µs (waiting 0.843 µs, service 70.2 µs), utilisation 0.0241
+      C/BA: latency 71.1 µs (waiting 0.843 µs, service 70.2 µs), utilisation 0.0241
+    > BC/A: latency 71.1 µs (waiting 0.843 µs, service 70.2 µs), utilisation 0.0241
+      ABC/: latency 721 µs (waiting 88.5 µs, service 632 µs), utilisation 0.236
     """
 
     costs: Costs
@@ -339,7 +341,7 @@ class Latency:
         def side(what: str, plan: Split | Branched) -> Side:
             def value(statistics: Statistics, memo: Memo) -> float:
                 found = estimate(pattern, plan, statistics, self.costs, self.arrival_rate)
-                return float(getattr(found, what))
+                return _rounded(getattr(found, what))
 
             said = {"latency": "E[L]", "service_mean": "E[ST]", "utilisation": "utilisation"}
             return Side(f"{said[what]} of {plan}", value)
@@ -348,7 +350,7 @@ class Latency:
         what = "latency" if math.isfinite(chosen.latency) else "service_mean"
         place = told.index(chosen)
         conditions = [
-            compared(side(what, chosen.plan), side(what, other.plan), known, memo, place < number)
+            compared(side(what, chosen.plan), side(what, other.plan), known, memo, place > number)
             for number, other in enumerate(told)
             if number != place
         ]
@@ -358,6 +360,13 @@ class Latency:
         return Block(f"split {chosen.plan}", tuple(conditions))
 
 
-def _rank(found: Estimate) -> tuple[float, float]:
-    """The lowest latency; where none is finite, the fastest service."""
-    return found.latency, found.service_mean
+def _rank(found: Estimate) -> tuple[float, float, int]:
+    """The lowest latency; where none is finite, the fastest service; of equal ones, the eager."""
+    splits = found.plan.plans if isinstance(found.plan, Branched) else (found.plan,)
+    eager = sum(len(split.eager) for split in splits if isinstance(split, Split))
+    return _rounded(found.latency), _rounded(found.service_mean), -eager
+
+
+def _rounded(value: float) -> float:
+    """A value without the last digits, in which sums of the same parts may differ."""
+    return float(f"{value:.9g}")

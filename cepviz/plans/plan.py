@@ -1,4 +1,4 @@
-"""Plans as values that print as they are written: `Order`, `Tree`, `Split`, `Branched`."""
+"""Plans as values that print as they are written: `Order`, `Tree`, `Split` and `Branched`."""
 
 from __future__ import annotations
 

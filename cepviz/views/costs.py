@@ -9,7 +9,7 @@ from cepviz.views.scene import Scene, shortened
 
 Points = Sequence[tuple[float, float]]
 
-LEFT, TOP, HEIGHT, LEGEND = 62, 26, 150, 220
+LEFT, TOP, HEIGHT, LEGEND = 62, 26, 150, 256
 
 #: A line is told by its dashes and its mark as well as by its colour.
 LINES = ("take", "store", "proceed", "negate", "ignore", "window")

@@ -11,7 +11,7 @@ from cepviz.steps import Arrive, Matched, Prune, Put, Test
 from cepviz.trace import Trace
 from cepviz.views.runs import lives
 from cepviz.views.scene import remembered, shortened
-from cepviz.views.style import COLOURS
+from cepviz.views.style import COLOURS, HUES
 
 #: Names and, for a picture, what the numbers count.
 SERIES = {
@@ -20,7 +20,6 @@ SERIES = {
     "buffered events": "entries in buffers",
     "matches": "matches so far",
 }
-HUES = ("blue", "vermilion", "green", "purple", "orange", "sky")
 DASHES = ("solid", "dash", "dot", "dashdot", "longdash", "longdashdot")
 
 

@@ -109,13 +109,15 @@ class _Estimates:
     """What a cost model expects of each node, and the one scale on which all bars are drawn."""
 
     def __init__(self, nodes: list[Node]):
-        most, waiting, known = 1.0, list(nodes), False
+        most, waiting, known, told = 1.0, list(nodes), False, False
         while waiting:
             node = waiting.pop()
-            known = known or node.expected is not None
+            known, told = known or node.expected is not None, told or bool(node.lines())
             most = max(most, node.expected or 0, node.actual or 0)
             waiting += node.parts
-        self.high = HIGH + (66 if known else 0)
+        #: How high a box is above its estimates, and in all. A plan alone has names only.
+        self.body = HIGH if told or not known else 34
+        self.high = self.body + ((66 if told else 28) if known else 0)
         self.most = math.log10(1 + most)
 
     def bar(self, number: float) -> float:
@@ -150,7 +152,7 @@ def _box(scene: Scene, node: Node, estimates: _Estimates, branch: str, x: float,
     lines = node.lines()
     title = shortened(". ".join([node.title, *node.all_lines()]), LONGEST_TITLE)
     scene.add(key, "rect", "state", x=x, y=y, width=BOX, height=estimates.high, rx=8, title=title)
-    estimates.draw(scene, node, key, x, y + HIGH)
+    estimates.draw(scene, node, key, x, y + estimates.body)
     scene.label(f"{key}:name", x + 12, y + 21, node.title, "label", most=20)
     for number, line in enumerate(lines):
         scene.label(f"{key}:{number}", x + 12, y + 39 + number * 15, line, "small", most=24)
@@ -177,7 +179,7 @@ def _row(scene: Scene, nodes: list[Node], estimates: _Estimates, branch: str, to
         _box(scene, node, estimates, branch, x, y)
         if place:
             key = f"flow:{branch}{nodes[place - 1].name}:{node.name}"
-            middle = y + HIGH / 2
+            middle = y + estimates.body / 2
             start = x - GAP + 3
             path = f"M{start},{middle}H{x - 4}m-7,-5l7,5l-7,5"
             scene.add(key, "path", "take", d=path)

@@ -21,6 +21,9 @@ COLOURS = {
     "sky": ("#2a7fb8", "#56B4E9"),
 }
 
+#: The colours of lines that are compared, in this order.
+HUES = ("blue", "vermilion", "green", "purple", "orange", "sky")
+
 FONT = "ui-sans-serif, system-ui, 'DejaVu Sans', 'Segoe UI', Helvetica, Arial, sans-serif"
 
 #: Class to SVG properties; a colour's name stands for the colour of the theme.
@@ -108,6 +111,15 @@ CLASSES: dict[str, dict[str, str]] = {
     "yes": {"fill": "green", "font-weight": "700"},
     "no": {"fill": "vermilion", "font-weight": "700"},
 }  # fmt: skip
+
+#: The lines of a chart: of twelve no two have the same colour and dash.
+for _n, _dash in enumerate(("", "7 4", "2 4", "9 3 2 3") * 3):
+    _hue = HUES[_n % len(HUES)]
+    CLASSES[f"line-{_n}"] = {"fill": "none", "stroke": _hue, "stroke-width": "2"}
+    if _dash:
+        CLASSES[f"line-{_n}"]["stroke-dasharray"] = _dash
+    CLASSES[f"mark-{_n % 6}"] = {"fill": _hue, "stroke": _hue}
+    CLASSES[f"name-{_n % 6}"] = {"fill": _hue, "font-size": "12px", "font-weight": "600"}
 
 
 def resolved(classes: str, theme: str) -> dict[str, str]:

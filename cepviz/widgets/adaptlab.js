@@ -29,18 +29,31 @@ function render({ model, el }) {
 
   // Each slider with a tick at the estimate and a notch where an invariant breaks.
   const rows = new Map();
-  let dragging = null;
+  let asked = null; // one question at a time: the next goes when the answer is here, or late
+  let moved = false;
   const values = () => Object.fromEntries([...rows].map(([name, row]) => [name, Number(row.input.value)]));
-  const send = (act) => { dragging = null; model.send({ do: act, values: values() }); };
+  const drag = () => {
+    if (asked !== null) { moved = true; return; }
+    model.send({ do: "drag", values: values() });
+    asked = setTimeout(answered, 300);
+  };
+  function answered() {
+    clearTimeout(asked);
+    asked = null;
+    if (moved) { moved = false; drag(); }
+  }
   for (const { name, top } of model.get("_state").sliders) {
     const input = make("input", { type: "range", min: 0, max: top, step: top / 300, "aria-label": name });
     const number = make("span", { className: "number" });
     const marks = make("div", { className: "marks" });
     input.addEventListener("input", () => {
       number.textContent = say(Number(input.value));
-      if (dragging === null) dragging = setTimeout(() => send("drag"), 60);
+      drag();
     });
-    input.addEventListener("change", () => { clearTimeout(dragging); send("release"); });
+    input.addEventListener("change", () => {
+      moved = false;
+      model.send({ do: "release", values: values() });
+    });
     sliders.append(make("div", { className: "slide" }, make("label", {},
       make("span", { text: name }), number, input), marks));
     rows.set(name, { input, number, marks, top });
@@ -96,6 +109,7 @@ function render({ model, el }) {
     picture(sides, live.invariants);
     preview.textContent = live.said;
     preview.classList.toggle("broken", live.broken);
+    answered();
     mark();
   }
   function turn() {

@@ -19,7 +19,7 @@ from cepviz.matching import Result, as_stream, match, trace
 from cepviz.views.contexts import bars, contexts, scale
 from cepviz.views.film import still_part
 from cepviz.views.paths import paths, slide
-from cepviz.views.replay import player_script
+from cepviz.views.replay import script
 from cepviz.views.scene import Scene
 from cepviz.widgets.shown import Shown, pattern_page, table_page
 
@@ -63,7 +63,9 @@ class ContextLab(Shown):
     {'initiator': 'a3', 'detector': 'b3'}
     """
 
-    _esm = player_script() + Path(__file__).with_name("contextlab.js").read_text(encoding="utf-8")
+    _esm = script("panel.js", "replay.js") + Path(__file__).with_name("contextlab.js").read_text(
+        encoding="utf-8"
+    )
     _state = traitlets.Dict().tag(sync=True)
     source = traitlets.Unicode(SOURCES["SQ(A, B)"])
     window = traitlets.Unicode("none")

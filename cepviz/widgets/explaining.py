@@ -16,7 +16,7 @@ from cepviz.explain.shown import Explanation, count
 from cepviz.language.highlight import classified
 from cepviz.matching import Result
 from cepviz.trace import Trace
-from cepviz.views.film import Film, head
+from cepviz.views.film import Film, head, still_part
 from cepviz.widgets.player import SCRIPT, Films
 from cepviz.widgets.shown import pattern_page, table_page
 
@@ -28,12 +28,15 @@ MOST_ROWS, MOST_LABELS = 200, 300
 
 
 def answer_data(answer: Explanation) -> dict[str, Any]:
-    """An explanation as plain data."""
+    """An explanation as plain data, without the line that leads on: the player is below it."""
     tables = [
         {"title": title, "heads": list(heads), "rows": [list(row) for row in rows]}
         for title, heads, rows in answer.tables()
     ]
-    return {"lines": answer.lines(), "tables": tables}
+    lines = [line for line in answer.lines() if not line.startswith("Show:")]
+    picture = answer.picture()
+    drawn = None if picture is None else still_part([("", picture)])
+    return {"lines": lines, "tables": tables, "picture": drawn}
 
 
 class Explain(Films):

@@ -16,10 +16,16 @@ function button(text, act, title = "") {
   return made;
 }
 
-// An explanation: its sentences, then its tables, as text.
-function answer({ lines, tables }) {
+// An explanation: its sentences, its picture, then its tables.
+function answer({ lines, tables, picture }) {
+  const drawn = make("div", { className: "panels" });
+  if (picture) {
+    const panel = new Panel(drawn, "picture", () => {});
+    panel.load(picture.panels[0], picture.shapes);
+    panel.show(0, lines[0], () => false);
+  }
   return make("div", { className: "answer" },
-    ...lines.map((text) => make("div", { text, dir: "auto" })),
+    ...lines.map((text) => make("div", { text, dir: "auto" })), drawn,
     ...tables.map(({ title, heads, rows }) => make("table", {},
       make("caption", { text: title }),
       make("thead", {}, make("tr", {}, ...heads.map((text) => make("th", { text })))),

@@ -11,14 +11,8 @@ import numpy as np
 
 from cepviz.engines.base import MOST_FAILURES, Engine, Match
 from cepviz.engines.columnar.batches import as_batch, joined, numbered, of_event
-from cepviz.engines.columnar.forms import (
-    Function,
-    compiled,
-    for_compiled,
-    for_plain,
-    numba_is_there,
-)
-from cepviz.engines.columnar.forms import plain as plainly
+from cepviz.engines.columnar.finder import Finder
+from cepviz.engines.columnar.forms import Pace, buffers, compiled, given, numba_is_there, plain
 from cepviz.engines.columnar.kernel import Kernel, Only, Task
 from cepviz.engines.columnar.loops import Loops
 from cepviz.engines.columnar.matches import Counted, Found, Matches
@@ -59,7 +53,10 @@ class Columnar(Engine):
     ):
         super().__init__(*arguments, **keywords)
         if self.plan is not None and not follows(self.plan, Order):
-            raise PlanError(f"columnar follows an order, as in Order('b', 'a'), not {self.plan!r}")
+            raise PlanError(
+                f"columnar follows an order, as in Order('b', 'a'), not {self.plan!r}: "
+                "name another engine, as in engine='zstream'"
+            )
         if not isinstance(memory, int) or memory < 1:
             raise CepError(f"memory is a number of bytes from 1, not {memory!r}")
         self.memory = memory
@@ -266,13 +263,11 @@ class Columnar(Engine):
         kernel = self.kernel(branch, table, counting, only)
         if kernel is None:
             return None
-        source = kernel.written()
-        function, arguments = self.made(kernel, source)
-        return self.drained(kernel, function, arguments)
+        return self.drained(kernel, kernel.written()) if kernel.outer else None
 
     def kernel(
         self, branch: Branch, table: Table, counting: bool, only: Only | None
-    ) -> Kernel | None:
+    ) -> Finder | None:
         """The kernel for a branch; None where a variable has no candidate."""
         taken = branch.equivalences if table.parts is not None else ()
         task = Task(
@@ -319,70 +314,69 @@ class Columnar(Engine):
         statistics = measured(branch, task.table, mine, task.conjuncts, width)
         return tuple(greedy(self.pattern, statistics).plan.of(branch, self.pattern))
 
-    def made(self, kernel: Kernel, source: str) -> tuple[Function, list[Any]]:
-        """The function to call, plain or compiled, and its own arguments."""
-        compile_it = self.compiled
-        if kernel.objects:
-            compile_it = False
-        elif compile_it is None:
-            compile_it = numba_is_there() and kernel.effort() > WORTH_COMPILING
-        self._forms.add("objects" if kernel.objects else "compiled" if compile_it else "plain")
-        if compile_it:
-            scratch = [np.zeros(size, dtype=kind) for size, kind in kernel.scratch.values()]
-            return compiled(source), [*map(for_compiled, kernel.arguments.values()), *scratch]
-        lists = [[0] * size for size, _ in kernel.scratch.values()]
-        return plainly(source), [*map(for_plain, kernel.arguments.values()), *lists]
+    def compiles(self, kernel: Finder) -> bool:
+        """Whether a kernel is compiled: where numba can, and the data is large enough to pay."""
+        if kernel.objects or self.compiled is not None:
+            return bool(self.compiled) and not kernel.objects
+        return numba_is_there() and kernel.effort() > WORTH_COMPILING
 
-    def drained(self, kernel: Kernel, function: Function, arguments: list[Any]) -> Found | None:
-        """Runs a kernel to its end, in chunks that fit its buffers."""
-        width = len(kernel.branch.variables)
-        if kernel.task.counting:
-            done, *_, count, _, tried = function(0, kernel.outer, (), (), self.most, 0, *arguments)
-            self.counters.evaluations += tried
-            self.counted += count
-            return None
-        is_plain = isinstance(arguments[0], list) or "compiled" not in self._forms
-        most, room = self._chunk(width, bool(kernel.kleene), is_plain)
+    def drained(self, kernel: Finder, source: str) -> Found | None:
+        """Runs a kernel to its end, some outer candidates at a time, and so that what it finds
+        fits its buffers."""
+        fast = self.compiles(kernel)
+        self._forms.add("objects" if kernel.objects else "compiled" if fast else "plain")
+        function = compiled(source) if fast else plain(source)
+        arguments = given(kernel.arguments.values(), kernel.scratch.values(), fast)
+        width, counting = len(kernel.branch.variables), kernel.task.counting
+        most, room = self._chunk(width, bool(kernel.kleene), fast)
         pieces: list[Array] = []
         tails: list[Array] = []
-        kept = low = 0
         before = self.before + (sum(map(len, self.parts)) if self.parts else self.counted)
-        while True:
+        kept = low = 0
+        pace = Pace(kernel.outer)
+        held = sum(part.bytes for part in self.parts)
+        while low < kernel.outer:
             left = self.most - before - kept
-            space = min(most, left)
-            out, tail = _buffers(space * width, room, is_plain)
-            told = function(low, kernel.outer, out, tail, space, room, *arguments)
-            done, count, elements, all_count, all_elements, tried = told
-            self.counters.evaluations += tried
-            over = done < kernel.outer and all_count == left
+            space = left if counting else min(most, left)
+            out, tail = buffers(0 if counting else space * width, room, fast)
+            high = pace.next(low)
+            limits = (space, room, self.budget.runs)
+            told = function(low, high, out, tail, *limits, *arguments)
+            low, count, elements, all_count, all_elements, tried = told
+            stuck = tried < 0  # one outer candidate has more lists than the budget has runs
+            self.counters.evaluations += abs(tried)
+            over = low < high and all_count == left
             # One outer candidate alone may have more matches than fit: then in larger buffers.
-            grown = 16 * max(most * width, room)
-            burst = done < kernel.outer and count == 0 and grown > self.memory
-            if over or burst:
+            burst = low < high and count == 0 and 16 * max(most * width, room) > self.memory
+            if over or burst or stuck:
                 count, elements = all_count, all_elements
-            pieces.append(np.array(out[: count * width], dtype="int32").reshape(-1, width))
-            tails.append(np.array(tail[:elements], dtype="int32"))
-            held = sum(part.bytes for part in self.parts) + sum(a.nbytes for a in (*pieces, *tails))
             kept += count
-            low = done
-            if over or done >= kernel.outer or burst or held > self.memory:
+            if not counting:
+                pieces.append(np.array(out[: count * width], dtype="int32").reshape(-1, width))
+                tails.append(np.array(tail[:elements], dtype="int32"))
+                held += pieces[-1].nbytes + tails[-1].nbytes
+            if over or burst or stuck or held > self.memory:
                 break
-            if count == 0:
+            if low < high and count == 0:
                 most, room = most * 4, room * 4
-        found = Found(kernel.branch, np.concatenate(pieces), np.concatenate(tails))
-        if burst or held > self.memory:
-            self.parts.append(found)
-            self.stop_for_memory()
+        if counting:
+            self.counted += kept
+            found = None
+        else:
+            found = Found(kernel.branch, np.concatenate(pieces), np.concatenate(tails))
+        if low < kernel.outer and not over:
+            self.parts += [] if found is None else [found]
+            self.stop_within(kernel, stuck)
         return found
 
-    def _chunk(self, width: int, lists: bool, is_plain: bool) -> tuple[int, int]:
-        """How many matches, and how many elements of lists, one call may write."""
-        bytes_ = min(self.memory // 4, 2**19 if is_plain else 2**24)
-        return max(bytes_ // (4 * width), 1), max(bytes_ // 4, 1) if lists else 0
-
-    def stop_for_memory(self) -> None:
-        self.counted = sum(map(len, self.parts))
+    def stop_within(self, kernel: Finder, stuck: bool) -> None:
+        """Ends a run whose lists or matches are too many to go on."""
+        if self.parts:
+            self.counted = sum(map(len, self.parts))
         self.counters.matches = self.before + self.counted
+        if stuck:
+            assert self.stream is not None
+            self.stop("runs", self.stream[len(self.stream) - 1])
         raise BudgetError(
             f"stopped after {self.counted:,} matches: their rows take more than memory="
             f"{self.memory} bytes. count_only=True counts them without keeping any, a shorter "
@@ -390,6 +384,11 @@ class Columnar(Engine):
             f"memory={self.memory * 4} allows more.",
             limit="memory",
         )
+
+    def _chunk(self, width: int, lists: bool, fast: bool) -> tuple[int, int]:
+        """How many matches, and how many elements of lists, one call may write."""
+        bytes_ = min(self.memory // 4, 2**24 if fast else 2**19)
+        return max(bytes_ // (4 * width), 1), max(bytes_ // 4, 1) if lists else 0
 
     # ---- what fails ----
 
@@ -454,12 +453,6 @@ class Columnar(Engine):
 
 def _named(budget: Any) -> Mapping[str, Any]:
     return budget if isinstance(budget, Mapping) else dataclasses.asdict(budget)
-
-
-def _buffers(words: int, room: int, is_plain: bool) -> tuple[Any, Any]:
-    if is_plain:
-        return [0] * words, [0] * room
-    return np.empty(words, dtype="int32"), np.empty(room, dtype="int32")
 
 
 def _once(parts: list[Found]) -> list[Found]:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import importlib.util
+import time
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from functools import cache, lru_cache
 from typing import Any
 
@@ -13,7 +14,8 @@ import numpy as np
 from cepviz.errors import SetupError
 
 #: What a kernel returns: the outer candidate it stopped at, matches and elements up to there,
-#: matches and elements in all, and how many candidates were tried.
+#: matches and elements in all, and how many candidates were tried (negative if a
+#: single outer candidate has more lists than `lists` allows).
 Told = tuple[int, int, int, int, int, int]
 Function = Callable[..., Told]
 
@@ -61,10 +63,36 @@ def _lower() -> Any:
     return numba.njit(lower)
 
 
-def for_plain(value: Any) -> Any:
-    """An argument as plain Python is quickest with it: lists, not arrays."""
-    return value.tolist() if isinstance(value, np.ndarray) else value
+def given(arguments: Iterable[Any], scratch: Iterable[tuple[int, str]], fast: bool) -> list[Any]:
+    """A kernel's own arguments in the form it is quickest with: arrays if compiled, else lists."""
+    if fast:
+        arrays = [np.ascontiguousarray(a) if isinstance(a, np.ndarray) else a for a in arguments]
+        return [*arrays, *(np.zeros(size, dtype=kind) for size, kind in scratch)]
+    lists = [a.tolist() if isinstance(a, np.ndarray) else a for a in arguments]
+    return [*lists, *([0] * size for size, _ in scratch)]
 
 
-def for_compiled(value: Any) -> Any:
-    return np.ascontiguousarray(value) if isinstance(value, np.ndarray) else value
+def buffers(words: int, room: int, fast: bool) -> tuple[Any, Any]:
+    """Where a kernel writes matches, and the elements of their lists."""
+    if fast:
+        return np.empty(words, dtype="int32"), np.empty(room, dtype="int32")
+    return [0] * words, [0] * room
+
+
+class Pace:
+    """How many outer candidates one call gets: about a quarter of a second's worth, so that Ctrl-C
+    comes through, which compiled code does not hear."""
+
+    def __init__(self, outer: int):
+        self.outer = outer
+        self.step = max(outer // 64, 256)
+        self.started = time.perf_counter()
+
+    def next(self, low: int) -> int:
+        """Where the next call ends, by how long the last one took."""
+        now = time.perf_counter()
+        if low:
+            took = max(now - self.started, 1e-4)
+            self.step = max(int(self.step * min(max(0.25 / took, 0.25), 8)), 1)
+        self.started = now
+        return min(low + self.step, self.outer)

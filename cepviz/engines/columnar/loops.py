@@ -13,14 +13,15 @@ from typing import Any
 
 import numpy as np
 
-from cepviz.engines.columnar.kernel import Kernel, Moment, Task
+from cepviz.engines.columnar.finder import Finder
+from cepviz.engines.columnar.kernel import Moment, Task
 from cepviz.engines.columnar.measure import effort, window_width
 from cepviz.engines.columnar.table import Array, Column, NotTyped
 from cepviz.language.columns import EXACT
 from cepviz.language.expressions import Attribute, Compare, Expression, element_wise
 
 
-class Loops(Kernel):
+class Loops(Finder):
     """Nested loops over candidates, one for each variable, in a given order."""
 
     def __init__(self, task: Task, order: tuple[str, ...], chosen: dict[str, Array]):
@@ -178,6 +179,8 @@ class Loops(Kernel):
         self.emit(f"if not {flag}:")
         self.emit("    continue")
         self.push(name, j)
+        self.emit("if ev - ev0 > lists:")
+        self.emit("    return i, n0, t0, n, t, -ev")
         self.open(f"if d{number} == 1:")
         self.emit(f"{limit} = {size}")
         if self.table.bounded:

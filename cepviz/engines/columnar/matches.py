@@ -111,10 +111,16 @@ class Matches(Sequence[Match]):
             self._order = np.lexsort((first, last))
         return self._order
 
-    def completions(self) -> Array:
-        """The row that completes each match."""
-        parts = [part.edges()[1] for part in self.found]
-        return np.concatenate(parts) if parts else np.zeros(0, dtype="int64")
+    def columns(self) -> dict[str, Array] | None:
+        """The rows of each variable, without an object for any match; None where there are lists or
+        several branches, of which a table has no plain columns."""
+        if len(self.pattern.branches) > 1 or any(part.kleene for part in self.found):
+            return None
+        (branch,) = self.pattern.branches
+        width = len(branch.variables)
+        fixed = np.concatenate([np.zeros((0, width), "int32"), *(p.fixed for p in self.found)])
+        fixed = fixed[self.order()]
+        return {v.name: fixed[:, place] for place, v in enumerate(branch.variables)}
 
     def _made(self, numbers: Array) -> Iterator[Match]:
         starts = np.cumsum([0, *map(len, self.found)])

@@ -17,13 +17,14 @@ from typing import Any
 
 import numpy as np
 
-from cepviz.engines.columnar.kernel import Kernel, Moment, Task, ranked
+from cepviz.engines.columnar.finder import Finder, ranked
+from cepviz.engines.columnar.kernel import Moment, Task
 from cepviz.engines.columnar.table import Array
 from cepviz.language.expressions import Attribute, Expression
 from cepviz.language.pattern import NEXT
 
 
-class Runs(Kernel):
+class Runs(Finder):
     """Runs of a sequence, each from its first event to its end."""
 
     def __init__(self, task: Task, strategy: str, chosen: dict[str, Array]):
