@@ -376,11 +376,14 @@ def test_the_ends_of_intervals_are_dragged(widgets, kernel):
     widgets.mouse.down()
     widgets.mouse.move(x - 1.5 * unit, y, steps=5)  # a4 ends 2 later: to 9
     widgets.mouse.up()
-    lab.soon("box.querySelector('.say').textContent.includes('compact 4')")
+    now = "box.querySelector(`[aria-label='end of a3']`).getAttribute('aria-valuenow')"
+    lab.soon(f"{now} === '9'")
+    assert "compact 4" in lab.text(".say")
     assert kernel("print(contexts.events[4].end)") == "9"
     end.focus()
     lab.press("ArrowRight", "ArrowRight")
-    lab.soon("box.querySelector('.say').textContent.includes('compact 3')")
+    lab.soon(f"{now} === '11'")
+    assert "compact 3" in lab.text(".say")
     assert kernel("print(contexts.events[4].end)") == "11"
     lab.box.locator("[data-menu=window]").select_option("COUNT 1, COUNT 1")
     lab.soon("box.textContent.includes('after')")

@@ -22,7 +22,9 @@ function render({ model, el }) {
   }
 
   const handles = new Map();
-  const layer = document.createElementNS(SVG, "g");
+  // The handles lie over the picture, which is drawn anew while one of them is held or has the focus.
+  const layer = document.createElementNS(SVG, "svg");
+  layer.setAttribute("style", "position:absolute;left:0;top:0;pointer-events:none");
   let dragged = null; // the handle that is held
   const send = (handle, to) => {
     const { low, high } = model.get("_state");
@@ -38,7 +40,7 @@ function render({ model, el }) {
     const node = document.createElementNS(SVG, "circle");
     const handle = { id, edge, node, asked: null };
     for (const [name, value] of Object.entries({
-      r: 6, class: "hollow", tabindex: 0, role: "slider", "aria-label": key, style: "cursor:ew-resize;touch-action:none",
+      r: 6, class: "hollow", tabindex: 0, role: "slider", "aria-label": key, style: "cursor:ew-resize;touch-action:none;pointer-events:all",
     })) node.setAttribute(name, value);
     node.addEventListener("pointerdown", (event) => {
       dragged = handle;
@@ -61,7 +63,7 @@ function render({ model, el }) {
       if (!by) return;
       event.preventDefault();
       event.stopPropagation();
-      send(handle, handle.at + by);
+      send(handle, (handle.asked ?? handle.at) + by);
     });
     layer.append(node);
     handles.set(key, handle);
@@ -90,7 +92,13 @@ function render({ model, el }) {
       handle.node.setAttribute("cy", told.y);
       handle.node.setAttribute("aria-valuenow", told.at);
     }
-    panel.svg.append(layer);
+    if (!layer.isConnected) {
+      panel.svg.parentNode.style.position = "relative";
+      panel.svg.parentNode.append(layer);
+    }
+    for (const name of ["viewBox", "width", "height"]) {
+      layer.setAttribute(name, panel.svg.getAttribute(name));
+    }
   }
   model.on("change:_state", draw);
   draw();

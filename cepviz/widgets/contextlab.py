@@ -164,7 +164,9 @@ class ContextLab(Shown):
             recorded = trace(self.query, self.stream)
         if any(step.kind == "drop" and step.reason == "slide" for step in recorded):  # type: ignore[attr-defined]
             return slide(recorded, 0)
-        return paths(recorded, recorded.matches[0][0] if recorded.matches else None)
+        # Of all outputs the one at which there is most to see.
+        places = [place for place, _ in recorded.matches] or [len(recorded) - 1]
+        return paths(recorded, max(places, key=lambda place: len(recorded.at(place).links)))
 
     def _verdict(self) -> str:
         said = ", ".join(f"{name} {len(found):,}" for name, found in self.results.items())
