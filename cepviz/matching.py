@@ -348,9 +348,11 @@ def _stages(
     for query in queries:
         if inner is not None:
             stream = with_composites(inner)
-        intervals = bool((stream.starts != stream.ends).any())
+        intervals = stream.starts is not stream.ends and bool((stream.starts != stream.ends).any())
         chosen = engine_class(engine, query, intervals, options, watch)
-        chosen_plan = chosen.planned(query, stream.counts()) if plan is None else plan
+        chosen_plan = plan
+        if plan is None and not chosen.whole:  # which plans by what it sees in the columns
+            chosen_plan = chosen.planned(query, stream.counts())
         planned = None if chosen_plan is None else str(chosen_plan)
         recorded = Trace(chosen.name, str(query), planned, schema=stream.schema)
         made = chosen(

@@ -95,7 +95,7 @@ class Kernel:
         self.here: dict[str, str] = {}
         self._names: dict[Any, str] = {}
         self._running: dict[tuple[str, str, str | None], tuple[str, str | None, Column]] = {}
-        self._columns: dict[Any, tuple[Column, tuple[int, int], bool]] = {}
+        self._columns: dict[Any, tuple[Column, tuple[int, int]]] = {}
         self._flags = 0
 
     # ---- what a subclass says ----
@@ -153,17 +153,17 @@ class Kernel:
         key = (self.space(name), attribute)
         if key not in self._columns:
             column = self.column(name, attribute)
-            low, high = column.bounds
-            near = low <= 0 <= high  # always so for floats
-            zero = near and bool((column.values == 0).any())
-            self._columns[key] = (column, (low, high), zero)
-        column, (low, high), zero = self._columns[key]
+            self._columns[key] = (column, column.bounds)
+        column, (low, high) = self._columns[key]
         source = self.argument(("column", *key), lambda: column.values)
         guards: tuple[str, ...] = ()
         if column.nulls is not None:
             nulls = self.argument(("nulls", *key), lambda: column.nulls)
             guards = (f"not {nulls}[{index}]",)
         whole = column.values.dtype.kind == "i"
+        zero: Any = lambda: bool((column.values == 0).any())  # noqa: E731
+        if whole and (low > 0 or high < 0):
+            zero = False
         return Typed(f"{source}[{index}]", column.kind, whole, low, high, guards, zero)
 
     def reference(self, node: Attribute | Length | Aggregate) -> Typed:

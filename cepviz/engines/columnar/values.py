@@ -41,8 +41,8 @@ class Typed:
     low: int = 0
     high: int = 0
     guards: tuple[str, ...] = ()
-    #: Whether it may be zero.
-    zero: bool = True
+    #: Whether it may be zero, or how to find out.
+    zero: bool | Callable[[], bool] = True
 
     @property
     def size(self) -> int:
@@ -157,7 +157,7 @@ def _arithmetic(sign: str, left: Typed, right: Typed) -> Typed:
     guards = (*left.guards, *right.guards)
     source = f"({left.source} {sign} {right.source})"
     divides = sign in "/%"
-    if divides and right.zero and not (right.whole and (right.low > 0 or right.high < 0)):
+    if divides and (right.zero() if callable(right.zero) else right.zero):
         raise NotTyped("a divisor that may be zero")
     whole = left.whole and right.whole
     if whole and sign == "/":
