@@ -154,8 +154,8 @@ def test_what_is_counted_as_held_is_held(pattern, events, seed):
     for chain in engine.chains:
         instances += bool(chain.cut)
         for place in chain.places:
-            prefixes = sum(map(len, place.older.values()))
-            prefixes += len(place.incoming) + len(place.done)
+            prefixes = len(place.older) + len(place.incoming) + len(place.done)
+            assert sum(map(len, place.families.values())) == len(place.older)
             if place.number and chain.places[place.number - 1].eager:
                 instances += prefixes
             else:

@@ -17,7 +17,6 @@ All eager, this is the eager NFA; all lazy, it is ZStream's left-deep tree in ba
 
 from __future__ import annotations
 
-import itertools
 import math
 from bisect import bisect_left, bisect_right
 from collections import deque
@@ -70,7 +69,9 @@ class Place:
         self.alike = [names.index(n) for n in loose if types[n] == self.variable.type]
         self.waiting: list[Event] = []
         self.incoming: list[Prefix] = []
-        self.older: dict[int, list[Values]] = {}  # by the position of the earliest event
+        self.older: dict[int, Values] = {}  # by number, the numbers by their earliest event
+        self.families: dict[int, list[int]] = {}
+        self.number_given = 0
         self.done: list[Values] = []  # joined, and of no use any more
         self.events: list[Any] = []
         self.positions: list[int] = []  # of the earliest event of each of `events`
@@ -191,7 +192,7 @@ class Place:
         new, incoming = self.arrived(), self.incoming
         self.incoming = []
         engine = self.chain.engine
-        relates = self.relates if engine.emit is None else self.chain.watched(self, event)
+        relates: Any = self.relates if engine.emit is None else self.chain.watched(self, event)
         barred = self.chain.barred(self)
         found: list[Prefix] = []
         tried = 0
@@ -222,14 +223,17 @@ class Place:
     def unbarred(self, barred: float) -> list[Values]:
         """The older prefixes that begin before a position."""
         if barred == math.inf:
-            return list(itertools.chain.from_iterable(self.older.values()))
-        return [values for first, each in self.older.items() if first < barred for values in each]
+            return list(self.older.values())
+        families = [each for first, each in self.families.items() if first < barred]
+        return [self.older[number] for each in families for number in each]
 
     def settle(self, incoming: list[Prefix], new: list[Any], event: Event) -> None:
         """Keeps what was new, as far as something later can be joined with it."""
         if self.keeps_prefixes:
             for first, values in incoming:
-                self.older.setdefault(first, []).append(values)
+                self.number_given += 1
+                self.older[self.number_given] = values
+                self.families.setdefault(first, []).append(self.number_given)
         else:
             self.done += [values for _, values in incoming]
         if self.eager and not self.variable.kleene:
@@ -254,8 +258,9 @@ class Place:
 
     def expire(self, gone: list[int], event: Event) -> None:
         """Lets go of all that holds one of these events."""
-        older = self.older
-        out = [values for first in gone if first in older for values in older.pop(first)]
+        older, families = self.older, self.families
+        expired = [number for first in gone if first in families for number in families.pop(first)]
+        out = [older.pop(number) for number in expired]
         if not (out or self.incoming or self.positions or self.waiting or self.stored):
             return
         last, why = gone[-1], f"the window has passed at {event.label}"
@@ -294,8 +299,9 @@ class Place:
 
     def close(self, event: Event, why: str) -> None:
         """Lets go of everything."""
-        listed = [values for family in self.older.values() for values in family]
-        self.drop_prefixes([*listed, *self.done, *(v for _, v in self.incoming)], event, why)
+        self.drop_prefixes(
+            [*self.older.values(), *self.done, *(v for _, v in self.incoming)], event, why
+        )
         single = [] if self.eager else self.waiting
         self.drop_events(
             self.stored if self.variable.kleene else [*self.events, *single], event, why

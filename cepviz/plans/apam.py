@@ -175,7 +175,7 @@ def _pairs(
     """For the join of a variable to those before it: which variable's event comes last of all, and
     how many pairs are tried and how many pass then, in one window."""
     known = frozenset((*before, name))
-    tried = model.product(frozenset(before), statistics) if before else 1.0
+    tried = model.product(frozenset(before), statistics)
     tried *= model.product(frozenset([name]), statistics)
     passed = model.product(known, statistics)
     for last in known:
@@ -196,9 +196,9 @@ def _work(
     chain = (*eager, *lazy)
     for number, name in enumerate(chain):
         before = chain[:number]
-        each = list(_pairs(model, before, name, statistics))
         if not number:
             continue  # There is nothing to join with.
+        each = list(_pairs(model, before, name, statistics))
         if number < len(eager):  # (6)
             for last, tried, passed in each:
                 found.eager[last] += tried * costs.evaluation + passed * costs.result
