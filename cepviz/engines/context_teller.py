@@ -243,17 +243,20 @@ class Teller:
 
     def _append(self, instance: Instance, state: str, piece: Event) -> None:
         before = instance.places[-1]
+        places: Sequence[Place] = ((state, piece.label),)
         if isinstance(piece, Composite):
-            places: Sequence[Place] = piece.places
-            if piece.run:
-                self.emit(Merge(piece.run, instance.run, _last_state(piece)))
-                object.__setattr__(piece, "run", "")
-        else:
-            places = ((state, piece.label),)
-        for place in places:
-            self.hold(place)
+            places = piece.places
+        self.hold(*places)
         self.link(places[0], before)
         instance.places += places
+        self._merged(piece, instance.run)
+
+    def _merged(self, piece: Event, run: str) -> None:
+        """An output of an inner operator becomes part of a run, which holds its places now."""
+        if isinstance(piece, Composite) and piece.run:
+            self.emit(Merge(piece.run, run, _last_state(piece)))
+            object.__setattr__(piece, "run", "")
+            self.release(piece.places, "it is part of another path")
 
     # ---- outputs ----
 
@@ -287,9 +290,7 @@ class Teller:
             self.hold(*tail)
             self.link(tail[0], places[-1])
             places += tail
-            if isinstance(piece, Composite) and piece.run:
-                self.emit(Merge(piece.run, run, _last_state(piece)))
-                object.__setattr__(piece, "run", "")
+            self._merged(piece, run)
         action, edge = "take", f"{'terminate' if chain else 'detect'} {operator.number}"
         if chain and not ended:
             action, edge = "proceed", f"forward {operator.number}"
