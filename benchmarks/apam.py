@@ -23,8 +23,8 @@ from _measure import Report, main, progress
 
 import cepviz as cep
 from cepviz.data import TABLE_2, chained, chained_query
-from cepviz.engines.apam import calibrate
-from cepviz.latency import Served
+from cepviz.engines.apam import Apam, calibrate
+from cepviz.latency import Served, side_by_side
 from cepviz.plans.apam import Latency, candidates, spoken_time
 from cepviz.plans.plan import Split
 
@@ -98,12 +98,18 @@ class Experiment:
             dict.fromkeys(events.schema.types, each), dict(zip(texts, shares, strict=True))
         )
         self.plans = candidates(self.pattern.branches[0], self.statistics)
-        self.counted: dict[Split, Served] = {}
-        self.measured: dict[Split, Served] = {}
-        for plan in self.plans:
-            progress(f"experiment {number}: {plan}")
-            self.counted[plan] = cep.serve(self.pattern, events, plan=plan, costs=costs)
-            self.measured[plan] = cep.serve(self.pattern, events, plan=plan)
+        listed = list(events)
+        schema = events.schema
+
+        def served(kind: str, given: cep.Costs | None) -> dict[Split, Served]:
+            progress(f"experiment {number}, services {kind}")
+            engines = {
+                str(p): Apam(self.pattern, p, costs=costs, schema=schema) for p in self.plans
+            }
+            done = side_by_side(engines, listed, given)
+            return dict(zip(self.plans, done, strict=True))
+
+        self.counted, self.measured = served("counted", costs), served("measured", None)
 
     def cells(self, served: Mapping[Split, Served]) -> list[Cell]:
         """The latencies at every rate; rates are those of the fastest candidate."""

@@ -53,6 +53,7 @@ if TYPE_CHECKING:
     from cepviz.widgets.adaptlab import AdaptLab as AdaptLab
     from cepviz.widgets.compare import Compare as Compare
     from cepviz.widgets.compare import compare as compare
+    from cepviz.widgets.contextlab import ContextLab as ContextLab
     from cepviz.widgets.editor import StreamEditor as StreamEditor
     from cepviz.widgets.explaining import Explain as Explain
     from cepviz.widgets.player import Player as Player
@@ -80,8 +81,9 @@ LATER = {
 
 #: What needs a notebook's packages, and where it is. Not in __all__: `import *` needs none of them.
 WIDGETS = {
-    "AdaptLab": "adaptlab", "Compare": "compare", "Explain": "explaining", "Player": "player",
-    "Race": "race", "StreamEditor": "editor", "compare": "compare", "play": "player",
+    "AdaptLab": "adaptlab", "Compare": "compare", "ContextLab": "contextlab",
+    "Explain": "explaining", "Player": "player", "Race": "race", "StreamEditor": "editor",
+    "compare": "compare", "play": "player",
 }  # fmt: skip
 
 

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 
 from cepviz.engines.apam import Apam, calibrated
-from cepviz.engines.base import Budget
+from cepviz.engines.base import Budget, Engine
 from cepviz.engines.registry import engine_class
 from cepviz.errors import CepError
-from cepviz.events import Stream
+from cepviz.events import Event, Stream
 from cepviz.language.build import Draft, as_pattern
 from cepviz.language.pattern import Pattern
 from cepviz.language.resolve import resolve
@@ -36,6 +36,8 @@ Array = np.ndarray[Any, Any]
 
 #: The share of a stream that fills windows and buffers before latencies count, as in the paper.
 WARM_UP = 0.5
+#: So many events are served to one engine before it is the next one's turn.
+IN_TURN = 250
 
 
 def poisson(count: int, rate: float, seed: int = 0) -> Array:
@@ -209,23 +211,33 @@ def serve(
         options["costs"] = costs
     made = chosen(query, plan, schema=events.schema, budget=budget, **options)
     warn(query, events)
-    services = np.empty(len(events))
-    completes = np.zeros(len(events), bool)
-    counters = made.counters
-    matches = 0
-    for number, event in enumerate(list(events)):
-        tried, made_so_far = counters.evaluations, counters.runs
-        started = thread_time()
-        found = made.push(event)
-        spent = thread_time() - started
-        if costs is not None:
-            spent = costs.insertion + (counters.evaluations - tried) * costs.evaluation
-            spent += (counters.runs - made_so_far) * costs.result
-        services[number] = spent
-        completes[number] = bool(found)
-        matches += len(found)
     name = f"{engine} {plan}" if plan is not None else engine
-    return Served(name, services, completes, matches)
+    return side_by_side({name: made}, list(events), costs)[0]
+
+
+def side_by_side(
+    engines: Mapping[str, Engine], events: Sequence[Event], costs: Costs | None = None
+) -> list[Served]:
+    """Serves events to several engines in turns, a few hundred at a time: where services are
+    measured, all of them meet the same machine, whatever else it has to do."""
+    services = {name: np.empty(len(events)) for name in engines}
+    completes = {name: np.zeros(len(events), bool) for name in engines}
+    matches = dict.fromkeys(engines, 0)
+    for start in range(0, len(events), IN_TURN):
+        for name, engine in engines.items():
+            counters = engine.counters
+            for number, event in enumerate(events[start : start + IN_TURN], start):
+                tried, runs = counters.evaluations, counters.runs
+                started = thread_time()
+                found = engine.push(event)
+                spent = thread_time() - started
+                if costs is not None:
+                    spent = costs.insertion + (counters.evaluations - tried) * costs.evaluation
+                    spent += (counters.runs - runs) * costs.result
+                services[name][number] = spent
+                completes[name][number] = bool(found)
+                matches[name] += len(found)
+    return [Served(name, services[name], completes[name], matches[name]) for name in engines]
 
 
 def simulate(
@@ -376,7 +388,10 @@ def compare_splits(
     if statistics is None:
         statistics = measured_statistics(query, events)
     plans = candidates(query.branches[0], statistics)
-    served = [serve(query, events, plan=plan, costs=None if measured else known) for plan in plans]
+    engines: dict[str, Engine] = {
+        f"apam {plan}": Apam(query, plan, costs=known, schema=events.schema) for plan in plans
+    }
+    served = side_by_side(engines, list(events), None if measured else known)
     fastest = min(done.services[int(len(events) * warm_up) :].mean() for done in served)
     cells = []
     for rate in (*rates, *(float(share / fastest) for share in utilisations)):

@@ -48,4 +48,9 @@ ANSWERS: dict[str, dict[str, Answers]] = {
         "breaks": Answers(10, 9),
         "policy": Answers("invariant(1, 1)", "invariant(1, 0)"),
     },
+    "05_apam": {
+        "order": Answers("CBA", "BCA"),
+        "limit": Answers(90_909, 47_619),
+        "split": Answers("CDE/BA", "E/DCBA"),
+    },
 }

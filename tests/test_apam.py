@@ -154,8 +154,8 @@ def test_what_is_counted_as_held_is_held(pattern, events, seed):
     for chain in engine.chains:
         instances += bool(chain.cut)
         for place in chain.places:
-            prefixes = sum(map(len, place.older.values()))
-            prefixes += len(place.incoming) + len(place.done)
+            prefixes = len(place.older) + len(place.incoming) + len(place.done)
+            assert sum(map(len, place.families.values())) == len(place.older)
             if place.number and chain.places[place.number - 1].eager:
                 instances += prefixes
             else:
@@ -219,7 +219,13 @@ def test_all_eager_is_the_eager_engine_down_to_its_counters(pattern, events):
     eager = cep.match(pattern, events, engine="eager")
     split = cep.match(pattern, events, engine="apam", plan=Split(names))
     assert bag(split) == bag(eager)
-    assert split.counters == eager.counters
+    # eager counts its empty instance as a run, and a trial of it with each event that begins one;
+    # here nothing is tried where there is nothing to join with.
+    steps = cep.trace(pattern, events, engine="eager")
+    begun = sum(step.kind == "spawn" and step.run == "0" for step in steps)
+    own = {"evaluations": begun, "runs": begun + 1}
+    for name, counted in eager.counters.items():
+        assert split.counters[name] == counted - own.get(name, 0), name
 
 
 def no_equality(pattern):
@@ -329,8 +335,8 @@ def test_the_equations_by_hand():
     statistics = Statistics({"A": 10, "B": 10}, {"A.x < B.x": 0.5})
     costs = Costs(evaluation=2.0, result=3.0, insertion=1.0)
     eager = estimate(pattern, Split("AB"), statistics, costs, 0.01)
-    # (6): an A begins a run; a B is tried on ten of them and passes with five.
-    a, b = 1 + 2 + 3, 1 + 10 * 2 + 5 * 3
+    # (6): an A has nothing to join with; a B is tried on ten of them and passes with five.
+    a, b = 1, 1 + 10 * 2 + 5 * 3
     mean = (a + b) / 2  # (4)
     assert (eager.service, eager.service_mean) == (b, mean)  # (8), without a merge
     assert eager.service_deviation == pytest.approx((b - a) / 2)  # (5), as it should be
@@ -387,7 +393,10 @@ def test_a_slow_stream_is_best_served_eagerly_and_a_fast_one_in_the_best_order()
     # When nothing keeps up, the fastest service wins.
     fast = chosen[100_000]
     assert all(math.isinf(e.latency) and e.utilisation >= 1 for e in fast.estimates)
-    assert fast.plan == min(fast.estimates, key=lambda e: e.service_mean).plan
+    (taken,) = [e for e in fast.estimates if e.plan == fast.plan]
+    assert taken.service_mean == pytest.approx(min(e.service_mean for e in fast.estimates))
+    # Section 6.2.1: of the equally fast, the one that begins with D and E in query order.
+    assert fast.plan == Split("DE", "CBA")
     assert len(fast.estimates) == 6
 
 
@@ -400,7 +409,7 @@ def test_a_prefix_of_the_best_order_that_is_in_query_order_is_better_eager():
     assert max(loads) < 1.05 * min(loads)
     services = [e.service for e in made]
     assert services[1:] == sorted(services[1:], reverse=True)
-    assert str(Latency(Costs(), 1_000)(pattern, statistics).plan) in ("ABCD/E", "ABCDE/")
+    assert str(Latency(Costs(), 1_000)(pattern, statistics).plan) == "ABCDE/"
 
 
 def test_the_conditions_that_decided_hold_and_break_with_the_rate_of_a_type():
@@ -464,7 +473,7 @@ def test_the_split_is_chosen_anew_when_events_come_faster():
         found += engine.push(event)
         plans.append(engine.current)
     assert plans[1199] == Split("ABCDE")
-    assert len(plans[-1].eager) <= 2
+    assert len(plans[-1].eager) <= 3
     assert bag(found) == bag(cep.match(text, events, engine="eager"))
     assert all(d.cost_after <= d.cost_before for d in engine.decisions)
 
@@ -578,9 +587,8 @@ def test_counted_services_are_the_work_of_the_engine():
     assert lazy.completes.tolist() == [False, False, False, True, True] and lazy.matches == 2
     eager = cep.serve(text, events, engine="eager", costs=costs)
     assert eager.services.tolist() == [111, 111, 211, 111, 111]
-    assert cep.serve(text, events, plan=Split("ABC"), costs=costs).services.tolist() == [
-        111, 111, 211, 111, 111,
-    ]  # fmt: skip
+    split = cep.serve(text, events, plan=Split("ABC"), costs=costs)
+    assert split.services.tolist() == [1, 1, 211, 111, 111]
     measured = cep.serve(text, events, plan=Split("", "ABC"))
     assert (measured.services >= 0).all() and measured.matches == 2
 

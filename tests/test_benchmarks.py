@@ -45,7 +45,7 @@ def lazy():
 
 
 def test_there_are_benchmarks_and_each_imports():
-    assert {"hooks", "lazy", "peers", "sase"} <= set(NAMES)
+    assert {"hooks", "lazy", "peers", "sase", "spark"} <= set(NAMES)
     for name in NAMES:
         importlib.import_module(name)
 
@@ -378,3 +378,22 @@ def test_apam_counts_the_same_latencies_every_time():
     (cell,) = one.cells(one.counted)
     assert cell == two.cells(two.counted)[0] and cell.lazy > 0
     assert str(one.plans[0]) == "/EDCBA"
+
+
+# ---- spark ----
+
+
+@pytest.mark.filterwarnings("ignore::cepviz.CepWarning", "ignore:PySpark does not yet")
+def test_spark_measures_growth_and_cores_on_the_same_matches(report, monkeypatch, capsys):
+    import cepviz as cep
+
+    spark = importlib.import_module("spark")
+    # In this process and its session, instead of one for each job.
+    monkeypatch.setattr(spark, "session", lambda job: cep.spark.session())
+    monkeypatch.setattr(spark, "done", lambda job: {"load": 0.0, **spark.KINDS[job.kind](job)})
+    spark.measure(report, spark.Size((4_000, 8_000), 1, (4_000, 8_000), flights=False))
+    rows = report.tables["Growth, by key on two cores"]
+    assert [row[0] for row in rows] == [4_000, 8_000]
+    assert all(row[2] > 0 for row in rows)
+    assert len(report.bars) == 3
+    assert "The driver's memory" in capsys.readouterr().out

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 from hypothesis import HealthCheck, given, note, settings
 from hypothesis import strategies as st
@@ -901,3 +903,35 @@ def test_the_inner_closure_of_the_stock_query_is_a_rise_of_thirty_minutes() -> N
     assert prices == sorted(prices)
     assert match.last - match.first == 30
     assert match["initiator"].Volume > 1000
+
+
+# ---- the notebook ----
+
+ANSWERS: list[tuple[Any, Any]] = [
+    ("b4", "b3"),
+    ((["b4 c1"], ["b1 c1"]), (["b1 c1"], ["b4 c1"])),
+    ("COUNT 3, COUNT 3", "COUNT 3, COUNT 1"),
+    (["ROLLING", "RIGID", "WIPEOUT", "KEEP"], ["RIGID", "ROLLING", "WIPEOUT", "KEEP"]),
+    ({"ACME": 2, "BOLT": 2, "CORE": 1}, {"ACME": 1}),
+]
+
+
+def test_the_exercises_of_the_notebook_grade_what_they_are_given(capsys: Any) -> None:
+    path = Path(__file__).parent.parent / "notebooks" / "06_intervals.ipynb"
+    cells = [c.source for c in nbformat.read(path, as_version=4).cells if c.cell_type == "code"]
+    space: dict[str, Any] = {}
+    answers = iter(ANSWERS)
+    said = []
+    right = wrong = None
+    for source in cells:
+        if source.startswith("answer = None"):
+            right, wrong = next(answers)
+            continue
+        graded = "\ncheck(answer" in source
+        for answer in (None, wrong, right) if graded else ("",):
+            space["answer"] = answer
+            exec(compile(source, path.name, "exec"), space)
+            if graded:
+                said.append(capsys.readouterr().out.split(":")[0].strip())
+    blank = "Write your answer in the cell above, and run both."
+    assert said == [blank, "Not yet", "Right."] * len(ANSWERS)

@@ -80,6 +80,7 @@ ALL = [
     "cep.Explain(cep.match(query, stocks))",
     "cep.StreamEditor(query, stocks)",
     "lab = cep.AdaptLab()\nlab",
+    "contexts = cep.ContextLab()\ncontexts",
 ]
 
 
@@ -363,6 +364,32 @@ def test_the_lab_adapts_when_a_slider_is_turned(widgets, kernel):
     assert replans[0] == "0" and int(replans[-1]) >= 1
 
 
+def test_the_ends_of_intervals_are_dragged(widgets, kernel):
+    lab = Shown(widgets, cell(widgets, 8).first)
+    assert lab.text(".say") == "Outputs: compact 3, expanded 3, complete 4, traceable 4."
+    end = lab.box.locator("[aria-label='end of a3']")
+    end.scroll_into_view_if_needed()
+    box = end.bounding_box()
+    x, y = box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
+    unit = lab.box.locator("[aria-label='end of a4']").bounding_box()["x"] - box["x"]
+    widgets.mouse.move(x, y)
+    widgets.mouse.down()
+    widgets.mouse.move(x - 1.5 * unit, y, steps=5)  # a4 ends 2 later: to 9
+    widgets.mouse.up()
+    now = "box.querySelector(`[aria-label='end of a3']`).getAttribute('aria-valuenow')"
+    lab.soon(f"{now} === '9'")
+    assert "compact 4" in lab.text(".say")
+    assert kernel("print(contexts.events[4].end)") == "9"
+    end.focus()
+    lab.press("ArrowRight", "ArrowRight")
+    lab.soon(f"{now} === '11'")
+    assert "compact 3" in lab.text(".say")
+    assert kernel("print(contexts.events[4].end)") == "11"
+    lab.box.locator("[data-menu=window]").select_option("COUNT 1, COUNT 1")
+    lab.soon("box.textContent.includes('after')")
+    assert kernel("print(contexts.window)") == "COUNT 1, COUNT 1"
+
+
 # ---- how it looks ----
 
 
@@ -373,7 +400,7 @@ def test_all_widgets_in_both_themes(lab, widgets, player, dark):
     widgets.set_viewport_size({"width": 1400, "height": 1900})
     player.press("m")
     player.soon("!box.classList.contains('waiting')")
-    names = ("player", "compare", "long", "race", "explain", "editor", "adaptlab")
+    names = ("player", "compare", "long", "race", "explain", "editor", "adaptlab", "contextlab")
     for number, widget in enumerate(names, 1):
         for place, box in enumerate(cell(widgets, number).all()):
             box.scroll_into_view_if_needed()

@@ -223,8 +223,8 @@ def test_lists_of_a_kleene_variable_are_counted():
     pattern = cep.parse("PATTERN SEQ(A+ a[], B b) WHERE a[i].x < b.x WITHIN 9")
     statistics = Statistics({"A": 3, "B": 2}, {"a[i].x < b.x": 0.5})
     model = Model(pattern.branches[0])
-    assert model.product(frozenset("a"), statistics) == pytest.approx(math.expm1(3))
-    assert model.product(frozenset("ab"), statistics) == pytest.approx(2 * math.expm1(1.5))
+    assert model.product(frozenset("a"), statistics, {}) == pytest.approx(math.expm1(3))
+    assert model.product(frozenset("ab"), statistics, {}) == pytest.approx(2 * math.expm1(1.5))
 
 
 # ---- statistics ----

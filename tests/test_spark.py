@@ -19,6 +19,7 @@ from strategies import events as some_events
 from strategies import patterns
 
 import cepviz as cep
+from cepviz.engines.registry import ENGINES, refusal
 from cepviz.language.pattern import STRATEGIES
 from cepviz.spark.columns import made_task
 from cepviz.spark.cutting import OWNED, PIECE, POSITION, Needs
@@ -33,7 +34,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def spark():
     """The session of all Spark tests: it starts once and is never stopped."""
-    return cep.spark.session("local[2]")
+    return cep.spark.session()
 
 
 @pytest.fixture(scope="module")
@@ -94,7 +95,9 @@ PATTERNS = [
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 def test_pieces_give_the_matches_of_the_whole(events, frame, pattern):
-    found = cep.spark.match(events, pattern, piece=60, progress=False)
+    # Every other one by columns, whatever the default is.
+    engine = "columnar" if PATTERNS.index(pattern) % 2 else None
+    found = cep.spark.match(events, pattern, engine, piece=60, progress=False)
     expected = bag(cep.match(pattern, cep.Stream.from_pandas(frame)))
     assert len(found) == sum(expected.values()) > 0
     assert bag(found) == expected
@@ -150,13 +153,14 @@ def pieces_of(stream, needs, borders):
             yield part.append_column(PIECE, pa.array([number] * part.num_rows))
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=list(HealthCheck))
+@pytest.mark.parametrize("engine", ["naive", "columnar"])
+@settings(max_examples=120, deadline=None, suppress_health_check=list(HealthCheck))
 @given(
     patterns(strategies=STRATEGIES, outputs=("all", "all", "non_overlap")),
     some_events(),
     st.lists(st.integers(0, 12), max_size=3),
 )
-def test_cut_anywhere_the_matches_are_the_same(pattern, listed, borders):
+def test_cut_anywhere_the_matches_are_the_same(engine, pattern, listed, borders):
     made = cep.Stream.from_records(
         [{"type": e.type, "time": e.end, "x": e.x, "k": e.k} for e in listed]
     )
@@ -165,8 +169,10 @@ def test_cut_anywhere_the_matches_are_the_same(pattern, listed, borders):
     except cep.UnsupportedError:
         assert pattern.within is None or pattern.output != "all"
         return
+    if refusal(ENGINES[engine], pattern) is not None:
+        return
     roles = {"type": "type", "time": "time"}
-    task = made_task(pattern, made.schema, roles, None, (), needs, "naive")
+    task = made_task(pattern, made.schema, roles, None, (), needs, engine)
     found: Counter = Counter()
     for table in pieces_of(made, needs, sorted(borders)):
         rows = task(table).to_pylist()

@@ -31,7 +31,7 @@ SECOND = 10**6
 
 @pytest.fixture(scope="module")
 def spark():
-    return cep.spark.session("local[2]")
+    return cep.spark.session()
 
 
 # The open window, without Spark

@@ -27,7 +27,7 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def spark():
-    return cep.spark.session("local[2]")
+    return cep.spark.session()
 
 
 @pytest.fixture(scope="module")

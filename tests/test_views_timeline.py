@@ -205,8 +205,8 @@ def test_the_timeline_in_letters(negated):
         "C                     ●              ˙",
         "                      ▲ c1",
         "       0                             6",
-        "Run 1.1.1 is dropped (negation, at d1): d1 is a d that must not be, so c = c1, b = b1, "
-        "a = a1 is no match.",
+        "Run 1.1.1 is dropped (negation, at d1): d1 is a d that must not be, so a = a1, b = b1, "
+        "c = c1 is no match.",
         "● in the run  ˙ to come  ✕ must not be",
     ]
 

@@ -483,6 +483,33 @@ def test_a_long_stream_is_not_for_editing_by_hand():
 # ---- without a kernel ----
 
 
+# ---- the context lab ----
+
+
+def test_the_context_lab_moves_intervals_and_matches_again():
+    lab = cep.ContextLab()
+    assert [len(found) for found in lab.results.values()] == [3, 3, 4, 4]
+    handle = {(h["id"], h["edge"]): h["at"] for h in lab._state["handles"]}
+    assert (handle["a3", "start"], handle["a3", "end"]) == (9, 12)
+    lab._told(None, {"do": "move", "id": "a3", "edge": "end", "to": 9}, None)
+    assert [match.ids["initiator"] for match in lab.results["compact"]] == ["a1", "a2", "a3", "a4"]
+    lab.move("a3", start=30)  # an end cannot pass the other
+    assert (lab.events[4].start, lab.events[4].end) == (9, 9)
+    with pytest.raises(cep.CepError, match="no event 'zz'"):
+        lab.move("zz", end=3)
+
+
+def test_the_context_lab_shows_the_cache_before_and_after_a_slide():
+    lab = cep.ContextLab()
+    lab._told(None, {"do": "choose", "name": "source", "value": "<A> KLNCLOSE <B>, <C>"}, None)
+    assert "detectors" in repr(lab.results["complete"][0])
+    lab.window = "COUNT 1, COUNT 1"
+    keys = str(lab._state["cache"]["panels"][0])
+    assert "before:" in keys and "after:" in keys
+    lab.source = "<A> SEQUENS <B>"
+    assert "SEQUENS" in lab._state["said"]
+
+
 NAMES = [name for name in cep.WIDGETS if name[0].isupper()]
 
 
@@ -500,6 +527,7 @@ def hostile():
         "Explain": cep.Explain(cep.match(pattern, rows)),
         "StreamEditor": cep.StreamEditor(pattern, rows),
         "AdaptLab": cep.AdaptLab(pattern),
+        "ContextLab": cep.ContextLab(rows, f"<`{HOSTILE}`> SEQUENCE <B>"),
     }
 
 
@@ -520,7 +548,8 @@ class Tags(HTMLParser):
 def test_every_widget_reads_without_a_kernel(hostile, name):
     data, _ = hostile[name]._repr_mimebundle_()
     assert {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"} <= set(data)
-    assert data["text/plain"] == hostile[name].text() and "PATTERN" in data["text/html"]
+    word = "CONTEXT" if name == "ContextLab" else "PATTERN"
+    assert data["text/plain"] == hostile[name].text() and word in data["text/html"]
     page = Tags(data["text/html"])
     assert not page.found & {"script", "img", "link", "iframe", "object"}
     assert not {name for name in page.attributes if name in ("src", "href") or name[:2] == "on"}

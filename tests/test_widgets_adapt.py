@@ -175,3 +175,17 @@ def test_wrong_values_are_refused_by_name(lab):
 def test_the_text_of_the_lab(lab):
     text = lab.text()
     assert "Plan b, a, c" in text and "Invariant 1" in text and "the same for all" in text
+
+
+def test_spark_draws_the_sample():
+    from cepviz.spark import session
+
+    data = drifting({"A": 24, "B": 12}, windows=300).to_pandas()
+    frame = session().createDataFrame(data)
+    made = cep.AdaptLab("PATTERN SEQ(A a, B b) WITHIN 10 minutes", frame, rates={"A": 8, "B": 4})
+    made.set({"rate(A)": 2})
+    rates = made.statistics.rates
+    assert rates["A"] == pytest.approx(2, rel=0.4) and rates["B"] == pytest.approx(4, rel=0.4)
+    assert str(made.plan) == "a, b" and made.same_matches
+    with pytest.raises(cep.CepError, match="say which rates to begin with"):
+        cep.AdaptLab("PATTERN SEQ(A a, B b) WITHIN 10 minutes", frame)

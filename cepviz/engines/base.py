@@ -356,7 +356,8 @@ class Engine:
     def negated(self, run: str, variable: str, held: Bindings, culprit: Event) -> None:
         """Tells those who watch that a negation eliminated a match."""
         if self.emit is not None:
-            said = ", ".join(f"{name} = {' '.join(labels)}" for name, labels in labels_of(held))
+            ordered = {name: held[name] for name in self._names if name in held}
+            said = ", ".join(f"{name} = {' '.join(labels)}" for name, labels in labels_of(ordered))
             detail = f"{culprit.label} is a {variable} that must not be, so {said} is no match"
             self.emit(Drop(run, "negation", culprit.label, detail))
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, MutableMapping
 from importlib import import_module
 
 from cepviz.engines.base import Engine
@@ -11,15 +11,24 @@ from cepviz.language.contexts import ContextQuery
 from cepviz.language.pattern import Pattern
 
 
-class Engines(Mapping[str, type[Engine]]):
-    """Engines by name, each loaded when it is first asked for."""
+class Engines(MutableMapping[str, type[Engine]]):
+    """Engines by name, each loaded when it is first asked for. One of your own can be put in."""
 
     def __init__(self, **classes: str):
-        self._classes = classes
+        self._classes: dict[str, str | type[Engine]] = {**classes}
 
     def __getitem__(self, name: str) -> type[Engine]:
-        found: type[Engine] = getattr(import_module(f"cepviz.engines.{name}"), self._classes[name])
+        found = self._classes[name]
+        if isinstance(found, str):
+            loaded: type[Engine] = getattr(import_module(f"cepviz.engines.{name}"), found)
+            found = self._classes[name] = loaded
         return found
+
+    def __setitem__(self, name: str, engine: type[Engine]) -> None:
+        self._classes[name] = engine
+
+    def __delitem__(self, name: str) -> None:
+        del self._classes[name]
 
     def __contains__(self, name: object) -> bool:
         return name in self._classes

@@ -69,7 +69,9 @@ class Place:
         self.alike = [names.index(n) for n in loose if types[n] == self.variable.type]
         self.waiting: list[Event] = []
         self.incoming: list[Prefix] = []
-        self.older: dict[int, list[Values]] = {}  # by the position of the earliest event
+        self.older: dict[int, Values] = {}  # by number, the numbers by their earliest event
+        self.families: dict[int, list[int]] = {}
+        self.number_given = 0
         self.done: list[Values] = []  # joined, and of no use any more
         self.events: list[Any] = []
         self.positions: list[int] = []  # of the earliest event of each of `events`
@@ -190,21 +192,20 @@ class Place:
         new, incoming = self.arrived(), self.incoming
         self.incoming = []
         engine = self.chain.engine
-        relates = self.relates if engine.emit is None else self.chain.watched(self, event)
+        relates: Any = self.relates if engine.emit is None else self.chain.watched(self, event)
         barred = self.chain.barred(self)
         found: list[Prefix] = []
         tried = 0
         for position, bound in new if self.older else ():
-            for first, family in self.older.items():
-                if first >= barred and position >= barred:
-                    continue
+            fitting = self.unbarred(barred if position >= barred else math.inf)
+            if self.variable.kleene:
                 # A single event that is new comes after all that is old; a list may not.
-                if self.variable.kleene:
-                    family = [values for values in family if self.in_order(values, bound)]
-                tried += len(family)
-                for values in family:
-                    if relates(bound, values):
-                        found.append((min(first, position), (*values, bound)))
+                fitting = [values for values in fitting if self.in_order(values, bound)]
+            tried += len(fitting)
+            for values in fitting:
+                if relates(bound, values):
+                    first = min(_first(part) for part in values)
+                    found.append((min(first, position), (*values, bound)))
         if new and (incoming or self.keeps_events or not self.eager):
             self.positions += [position for position, _ in new]
             self.events += [bound for _, bound in new]
@@ -219,11 +220,20 @@ class Place:
         self.settle(incoming, [bound for _, bound in new], event)
         return found
 
+    def unbarred(self, barred: float) -> list[Values]:
+        """The older prefixes that begin before a position."""
+        if barred == math.inf:
+            return list(self.older.values())
+        families = [each for first, each in self.families.items() if first < barred]
+        return [self.older[number] for each in families for number in each]
+
     def settle(self, incoming: list[Prefix], new: list[Any], event: Event) -> None:
         """Keeps what was new, as far as something later can be joined with it."""
         if self.keeps_prefixes:
             for first, values in incoming:
-                self.older.setdefault(first, []).append(values)
+                self.number_given += 1
+                self.older[self.number_given] = values
+                self.families.setdefault(first, []).append(self.number_given)
         else:
             self.done += [values for _, values in incoming]
         if self.eager and not self.variable.kleene:
@@ -233,7 +243,7 @@ class Place:
                 self.events, self.positions = [], []
 
     def begin(self) -> list[Prefix]:
-        """The first place has nothing to join with."""
+        """The first place has nothing to join with: nothing is tried, and no result made."""
         barred, new = self.chain.barred(self), self.arrived()
         found: list[Prefix] = [(position, (bound,)) for position, bound in new if position < barred]
         if not (self.eager or self.variable.kleene):
@@ -242,17 +252,15 @@ class Place:
             left = [(position, bound) for position, bound in new if position >= barred or not on]
             self.positions += [position for position, _ in left]
             self.events += [bound for _, bound in left]
-        if self.eager:
-            self.chain.engine.counters.evaluations += len(found)
-            self.chain.engine.counters.runs += len(found)
         return found
 
     # ---- what goes ----
 
     def expire(self, gone: list[int], event: Event) -> None:
         """Lets go of all that holds one of these events."""
-        older = self.older
-        out = [values for first in gone if first in older for values in older.pop(first)]
+        older, families = self.older, self.families
+        expired = [number for first in gone if first in families for number in families.pop(first)]
+        out = [older.pop(number) for number in expired]
         if not (out or self.incoming or self.positions or self.waiting or self.stored):
             return
         last, why = gone[-1], f"the window has passed at {event.label}"
@@ -291,8 +299,9 @@ class Place:
 
     def close(self, event: Event, why: str) -> None:
         """Lets go of everything."""
-        listed = [values for family in self.older.values() for values in family]
-        self.drop_prefixes([*listed, *self.done, *(v for _, v in self.incoming)], event, why)
+        self.drop_prefixes(
+            [*self.older.values(), *self.done, *(v for _, v in self.incoming)], event, why
+        )
         single = [] if self.eager else self.waiting
         self.drop_events(
             self.stored if self.variable.kleene else [*self.events, *single], event, why
@@ -365,7 +374,6 @@ class Chain:
         self.gone: list[int] = []  # positions out of the window since the last merge
         self.cleaned: int | float | None = None
         if self.cut:  # the empty instance of the eager NFA
-            engine.counters.runs += 1
             engine.alive(1, None)
 
     def partition(self, event: Event) -> None:

@@ -11,8 +11,7 @@ independently that is e^n - 1. An order costs what its prefixes hold, a tree wha
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
-from functools import cached_property
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Any
 
 from cepviz.language.expressions import Expression, needs_all
@@ -43,6 +42,10 @@ class Model:
             (conjunct.variables, str(conjunct), self._thinned(conjunct))
             for conjunct in branch.shared()
         ]
+        self._groups: dict[frozenset[str], Group] = {}
+        self._nodes: dict[Shape, Node] = {}
+        #: What planners compare, for those who plan again and again.
+        self.sides: dict[Hashable, Any] = {}
 
     def _thinned(self, conjunct: Expression) -> str | None:
         for name in self.names:
@@ -59,15 +62,31 @@ class Model:
         """The events of a variable in a window that pass its own conditions."""
         count = statistics.rate(self.types[name])
         for text in self.own[name]:
-            count *= statistics.selectivity(text)
+            count *= statistics.selectivities.get(text, 1.0)
         return count
 
-    def product(self, names: frozenset[str], statistics: Statistics) -> float:
-        """The combinations of events that satisfy all conditions, in whatever order they come.
+    def product(
+        self, names: frozenset[str], statistics: Statistics, memo: Memo | None = None
+    ) -> float:
+        """The combinations of events that satisfy all conditions, in whatever order they come."""
+        return self.group(names).product(statistics, {} if memo is None else memo)
 
-        Factors are multiplied in the order of the branch, so that a set has one value however it
-        was put together.
-        """
+    def group(self, names: frozenset[str]) -> Group:
+        """What is known about a set of variables, found out once."""
+        found = self._groups.get(names)
+        if found is None:
+            found = self._groups[names] = Group(self, names)
+        return found
+
+    def tree(self, shape: Shape) -> Node:
+        """The nodes of a tree, made once."""
+        found = self._nodes.get(shape)
+        if found is None:
+            found = self._nodes[shape] = Node(self, shape)
+        return found
+
+    def with_lists(self, names: frozenset[str], statistics: Statistics) -> float:
+        """The product for a set with Kleene variables."""
         elements = {}
         total = 1.0
         for name in self.names:
@@ -88,13 +107,10 @@ class Model:
 
     def share(self, names: frozenset[str]) -> float:
         """The chance that events come in the order the branch asks for, all orders being alike."""
-        return self._shares.setdefault(names, self._share(names))
+        return self.group(names).share if names else 1.0
 
-    @cached_property
-    def _shares(self) -> dict[frozenset[str], float]:
-        return {}
-
-    def _share(self, names: frozenset[str]) -> float:
+    def in_order(self, names: frozenset[str]) -> float:
+        """The same, computed."""
         # The order is series-parallel: parts that no order ties are independent, parts that are
         # wholly ordered come in one of the ways to interleave them.
         if len(names) < 2:
@@ -109,10 +125,7 @@ class Model:
 
     def cardinality(self, names: frozenset[str], statistics: Statistics, memo: Memo) -> float:
         """The partial matches of a set of variables that one window holds."""
-        found = memo.get((self, names))
-        if found is None:
-            found = memo[self, names] = self.product(names, statistics) * self.share(names)
-        return found
+        return self.group(names).cardinality(statistics, memo)
 
     def order_cost(self, names: tuple[str, ...], statistics: Statistics, memo: Memo) -> float:
         """What the prefixes of an order hold in all."""
@@ -123,15 +136,63 @@ class Model:
 
     def tree_cost(self, shape: Shape, statistics: Statistics, memo: Memo) -> float:
         """What the nodes of a tree hold in all; each subtree is computed once for a memo."""
-        found = memo.get((self, shape))
+        return self.tree(shape).cost(statistics, memo)
+
+
+class Group:
+    """A set of variables of a branch."""
+
+    __slots__ = ("lists", "model", "names", "rest", "share", "texts", "type")
+
+    def __init__(self, model: Model, names: frozenset[str]):
+        self.model = model
+        self.names = names
+        self.share = model.in_order(names)
+        self.lists = bool(names & model.kleene)
+        # What its last variable adds is multiplied to what the others come to, so that a set has
+        # one value however it was put together.
+        last = max(names, key=model.names.index)
+        rest = names - {last}
+        self.rest = model.group(rest) if rest else None
+        self.type = model.types[last]
+        self.texts = (*model.own[last], *model.conditions(last, rest))
+
+    def product(self, statistics: Statistics, memo: Memo) -> float:
+        found = memo.get(self)
         if found is None:
-            if isinstance(shape, str):
-                found = self.cardinality(frozenset([shape]), statistics, memo)
+            if self.lists:
+                found = self.model.with_lists(self.names, statistics)
             else:
-                left, right = (self.tree_cost(part, statistics, memo) for part in shape)
-                names = frozenset(leaves(shape))
-                found = left + right + self.cardinality(names, statistics, memo)
-            memo[self, shape] = found
+                found = statistics.rate(self.type)
+                selectivities = statistics.selectivities
+                for text in self.texts:
+                    found *= selectivities.get(text, 1.0)
+                if self.rest is not None:
+                    found *= self.rest.product(statistics, memo)
+            memo[self] = found
+        return found
+
+    def cardinality(self, statistics: Statistics, memo: Memo) -> float:
+        return self.product(statistics, memo) * self.share
+
+
+class Node:
+    """A node of a tree: the variables it joins, and the nodes below it."""
+
+    __slots__ = ("below", "group")
+
+    def __init__(self, model: Model, shape: Shape):
+        self.group = model.group(frozenset(leaves(shape)))
+        self.below = () if isinstance(shape, str) else tuple(map(model.tree, shape))
+
+    def cost(self, statistics: Statistics, memo: Memo) -> float:
+        found = memo.get(self)
+        if found is None:
+            found = self.group.product(statistics, memo) * self.group.share
+            if self.below:
+                left, right = self.below
+                found += left.cost(statistics, memo) + right.cost(statistics, memo)
+            memo[self] = found
         return found
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from cepviz.language.pattern import Branch, Pattern
 from cepviz.plans.conditions import Block, Planned, Side, compared
-from cepviz.plans.cost import Memo, model_of
+from cepviz.plans.cost import Memo, Model, model_of
 from cepviz.plans.plan import Branched, Order
 from cepviz.plans.statistics import Statistics
 
@@ -34,23 +34,30 @@ def _ordered(branch: Branch, statistics: Statistics) -> tuple[Order, tuple[Block
     model = model_of(branch)
 
     def side(name: str, chosen: tuple[str, ...]) -> Side:
-        if model.kleene:  # Its lists grow with what is joined, so that no factor can be left out.
-            names = frozenset([*chosen, name])
-            text = f"card({', '.join([*chosen, name])})"
-            return Side(text, lambda statistics, memo: model.product(names, statistics))
-        type = model.types[name]
-        texts = [*model.own[name], *model.conditions(name, chosen)]
-
-        def value(statistics: Statistics, memo: Memo) -> float:
-            found = statistics.rate(type)
-            for text in texts:
-                found *= statistics.selectivity(text)
-            return found
-
-        return Side("·".join([f"rate({type})", *(f"sel({text})" for text in texts)]), value)
+        found: Side | None = model.sides.get((name, chosen))
+        if found is None:
+            found = model.sides[name, chosen] = _side(model, name, chosen)
+        return found
 
     order, blocks = smallest_first(model.names, side, statistics)
     return Order(*order), blocks
+
+
+def _side(model: Model, name: str, chosen: tuple[str, ...]) -> Side:
+    """What taking a variable after those chosen adds."""
+    if model.kleene:  # Its lists grow with what is joined, so that no factor can be left out.
+        group = model.group(frozenset([*chosen, name]))
+        return Side(f"card({', '.join([*chosen, name])})", group.product)
+    type = model.types[name]
+    texts = [*model.own[name], *model.conditions(name, chosen)]
+
+    def value(statistics: Statistics, memo: Memo) -> float:
+        found = statistics.rate(type)
+        for text in texts:
+            found *= statistics.selectivities.get(text, 1.0)
+        return found
+
+    return Side("·".join([f"rate({type})", *(f"sel({text})" for text in texts)]), value)
 
 
 def smallest_first(

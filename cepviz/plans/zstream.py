@@ -96,11 +96,12 @@ class Trees:
 
     def side(self, shape: Shape) -> Side:
         """The cost of a tree."""
-        text = shape_text(shape)
-        return Side(
-            f"cost{text}" if text.startswith("(") else f"cost({text})",
-            lambda statistics, memo: self.model.tree_cost(shape, statistics, memo),
-        )
+        found: Side | None = self.model.sides.get(shape)
+        if found is None:
+            text = shape_text(shape)
+            text = f"cost{text}" if text.startswith("(") else f"cost({text})"
+            found = self.model.sides[shape] = Side(text, self.model.tree(shape).cost)
+        return found
 
     def best_side(self, start: int, cut: int, end: int) -> Side:
         """The cost of the best tree that splits an interval at a cut."""

@@ -86,7 +86,8 @@ class Matches:
 
     def take(self, count: int = 5) -> list[Found]:
         """The first matches in time, ready to be replayed."""
-        rows = self.df.orderBy(self.columns.first, self.columns.match).limit(count).collect()
+        names = self.columns
+        rows = self.df.orderBy(names.first, names.last, names.match).limit(count).collect()
         return [Found(self, row) for row in rows]
 
     def first(self) -> Found | None:

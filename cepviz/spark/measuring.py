@@ -242,7 +242,8 @@ def _sampled(
     kinds = "bucket int, shares string"
     for row in frame.groupBy("_cep_bucket").applyInArrow(_trying(task, seed), kinds).collect():
         found = json.loads(row["shares"])
-        shares[row["bucket"]] = {text: Share(*counts) for text, counts in found.items()}
+        tried = {text: Share(*counts) for text, counts in found.items() if counts[0]}
+        shares[row["bucket"]] = tried
     return shares
 
 

@@ -155,6 +155,8 @@ class OpenWindow:
 class _Due(Piece):
     """The open window while it is matched: keeps the matches that became due."""
 
+    in_columns = False
+
     def __init__(self, keeping: Keeping, events: pa.Table, done: int, watermark: int):
         task = keeping.task
         events = ordered(events, [task.end, *task.arrival])

@@ -81,7 +81,7 @@ def _of_our_own(folder: Path, master: str) -> dict[str, str]:
     """Settings for a session that only this process uses."""
     cores = str(os.cpu_count() or 1)
     pages = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") if os.name == "posix" else 0
-    memory = min(max(pages // 4 >> 20, 1024), 8192)
+    memory = min(max(pages // 4 >> 20, 1024), 4096)
     settings = {
         "spark.cepviz.log": str(folder / LOG),
         "spark.driver.memory": f"{memory}m",

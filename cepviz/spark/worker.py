@@ -16,11 +16,12 @@ import numpy as np
 import pyarrow as pa
 
 from cepviz.engines.base import Budget, Failure, Match, events_of
+from cepviz.engines.columnar.matches import Matches as Columns
 from cepviz.errors import BudgetError, CepWarning
 from cepviz.events import Event, Schema, Stream
 from cepviz.language.functions import FUNCTIONS, Function
 from cepviz.language.pattern import Pattern
-from cepviz.matching import match
+from cepviz.matching import Result, match
 from cepviz.spark.arrow import integers, ordered, to_stream
 
 #: Engines that find the partition of an event themselves; others get each partition alone.
@@ -102,8 +103,21 @@ class Tally:
         return cls(**json.loads(text))
 
 
+@dataclass(frozen=True)
+class Held:
+    """Matches as rows of a piece: for each variable its row or rows, and those of the events that
+    start first and end last."""
+
+    bindings: Mapping[str, Any]  # Arrow arrays of rows, or of lists of them
+    first: np.ndarray[Any, Any]
+    last: np.ndarray[Any, Any]
+
+
 class Piece:
     """One piece while it is matched: its rows in order, and the rows of each match."""
+
+    #: Whether matches that an engine holds as columns need not be looked at one by one.
+    in_columns = True
 
     def __init__(self, task: Task, table: pa.Table):
         self.task = task
@@ -127,13 +141,14 @@ class Piece:
         )
 
     def matched(self) -> pa.Table:
-        rows: dict[str, list[Any]] = {name: [] for name, _ in self.task.variables}
-        firsts: list[int] = []
-        lasts: list[int] = []
-        for found in self.wanted(found for part in self.parts() for found in self.run(part)):
-            self.keep(found, rows, firsts, lasts)
+        results = [self.run(part) for part in self.parts()]
+        columns = [r._matches for r in results if isinstance(r._matches, Columns)]
+        if self.in_columns and len(columns) == len(results):
+            held = [self.taken(part) for found in columns for part in found.found]
+        else:
+            held = [self.listed(self.wanted(one for result in results for one in result))]
         self.tally.total = time.perf_counter() - self.started
-        return self.written(rows, firsts, lasts)
+        return self.written(held)
 
     def parts(self) -> Iterator[Stream]:
         """The piece, or each partition of it where the engine would not tell them apart."""
@@ -146,7 +161,7 @@ class Piece:
         for rows in keys.groupby(list(self.task.keys), sort=False).indices.values():
             yield self.stream._take(np.sort(rows))
 
-    def run(self, stream: Stream) -> Sequence[Match]:
+    def run(self, stream: Stream) -> Result:
         """The matches in a stream; when a limit is reached, those until then, and a note."""
         task = self.task
         with warnings.catch_warnings():
@@ -175,19 +190,46 @@ class Piece:
         """The rows of a match's events."""
         return [self.place(event) for event in events_of(found.bindings)]
 
-    def keep(
-        self, found: Match, rows: dict[str, list[Any]], firsts: list[int], lasts: list[int]
-    ) -> None:
-        """Takes note of the rows of a match."""
-        places = self.places(found)
-        firsts.append(min(places))
-        lasts.append(max(places))
-        for name, bound in rows.items():
-            held = found.bindings.get(name)
-            if held is None or isinstance(held, Event):
-                bound.append(None if held is None else self.place(held))
+    def listed(self, found: Iterator[Match]) -> Held:
+        """The rows of matches, one after the other."""
+        rows: dict[str, list[Any]] = {name: [] for name, _ in self.task.variables}
+        firsts: list[int] = []
+        lasts: list[int] = []
+        for one in found:
+            # Of intervals, the one that starts first need not be the first to end.
+            firsts.append(self.place(min(events_of(one.bindings), key=lambda e: e.start)))
+            lasts.append(max(self.places(one)))
+            for name, bound in rows.items():
+                held = one.bindings.get(name)
+                if held is None or isinstance(held, Event):
+                    bound.append(None if held is None else self.place(held))
+                else:
+                    bound.append([self.place(event) for event in held])
+        kinds = {True: pa.list_(pa.int64()), False: pa.int64()}
+        bindings = {n: pa.array(rows[n], kinds[kleene]) for n, kleene in self.task.variables}
+        return Held(bindings, np.array(firsts, dtype="int64"), np.array(lasts, dtype="int64"))
+
+    def taken(self, found: Any) -> Held:
+        """The rows of matches that the columnar engine holds as columns, without making objects."""
+        first, last = found.edges()
+        mine = self.owned[first]
+        if not mine.all():
+            found, first, last = found.take(np.flatnonzero(mine)), first[mine], last[mine]
+        names = [variable.name for variable in found.branch.variables]
+        lists = [names[place] for place in found.kleene]
+        bindings = {}
+        for name, kleene in self.task.variables:
+            if name in lists:
+                lengths = found.fixed[:, names.index(name)].astype("int64")
+                bindings[name] = _runs(found.tail, found.begins[:, lists.index(name)], lengths)
+            elif name in names:
+                bindings[name] = pa.array(found.fixed[:, names.index(name)].astype("int64"))
+            elif kleene and name in found.branch.empty:
+                bindings[name] = pa.array([[]] * len(first), pa.list_(pa.int64()))
             else:
-                bound.append([self.place(event) for event in held])
+                kind = pa.list_(pa.int64()) if kleene else pa.int64()
+                bindings[name] = pa.nulls(len(first), kind)
+        return Held(bindings, first, last)
 
     def place(self, event: Event) -> int:
         """The row of an event in this piece."""
@@ -195,33 +237,41 @@ class Piece:
             return event.position
         return int(np.searchsorted(self.stream.positions, event.position))
 
-    def written(self, rows: dict[str, list[Any]], firsts: list[int], lasts: list[int]) -> pa.Table:
+    def written(self, held: Sequence[Held]) -> pa.Table:
         """The matches as a table, and the report as its last row."""
         task, table = self.task, self.table
         ids = table.column(task.roles.get("id", task.position))
         times, starts = table.column(task.end), table.column(task.roles["time"])
-        arrays: list[Any] = []
-        first, last = pa.array(firsts, pa.int64()), pa.array(lasts, pa.int64())
-        for key in task.pattern.same:
-            arrays.append(table.column(key).take(first))
+        if not held:
+            held = [self.listed(iter(()))]
+        first = pa.array(np.concatenate([part.first for part in held]).astype("int64"))
+        last = pa.array(np.concatenate([part.last for part in held]).astype("int64"))
+        arrays: list[Any] = [table.column(key).take(first) for key in task.pattern.same]
         for name, kleene in task.variables:
+            index = pa.concat_arrays([part.bindings[name] for part in held])
             if kleene:
-                index = pa.array(rows[name], pa.list_(pa.int64()))
                 arrays += [_lists(index, column) for column in (ids, times)]
             else:
-                index = pa.array(rows[name], pa.int64())
                 arrays += [column.take(index) for column in (ids, times)]
         arrays += [starts.take(first), times.take(last)]
         arrays = [_one(array) for array in arrays]
         arrays = [pa.concat_arrays([array, pa.nulls(1, array.type)]) for array in arrays]
         report = pa.concat_arrays(
-            [pa.nulls(len(firsts), pa.string()), pa.array([self.tally.written()])]
+            [pa.nulls(len(first), pa.string()), pa.array([self.tally.written()])]
         )
         return pa.Table.from_arrays([*arrays, report], names=list(task.columns))
 
 
 def _one(array: Any) -> Any:
     return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+
+
+def _runs(tail: Any, begins: Any, lengths: Any) -> Any:
+    """Lists that lie in one array, each from where it begins, as an array of lists."""
+    ends = np.cumsum(lengths)
+    index = np.repeat(begins - (ends - lengths), lengths) + np.arange(ends[-1] if len(ends) else 0)
+    offsets = np.concatenate([[0], ends]).astype("int32")
+    return pa.ListArray.from_arrays(pa.array(offsets), pa.array(tail[index].astype("int64")))
 
 
 def _lists(index: Any, column: Any) -> Any:

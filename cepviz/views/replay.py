@@ -110,8 +110,8 @@ border:1px solid var(--line);border-radius:4px;padding:2px 5px;box-sizing:conten
 .cep-player .events button{min-height:22px;padding:0 6px;margin-right:3px;font-size:11px}
 .cep-player .answer{margin:6px 0;font-family:ui-monospace,'DejaVu Sans Mono',monospace;
 font-size:12px;white-space:pre-wrap;overflow-x:auto}
-.cep-player .answer .panels{font-family:inherit;margin:6px 0} .cep-player .answer td{
-white-space:pre-wrap}
+.cep-player .answer .panels{margin:6px 0;font-family:system-ui,'DejaVu Sans',sans-serif}
+.cep-player .answer td{white-space:pre-wrap}
 .cep-player .came{border-left:4px solid var(--green);margin-top:4px}
 .cep-player .gone{border-left:4px solid var(--vermilion);margin-top:4px}
 .cep-player .came>summary,.cep-player .gone>summary{color:var(--ink)}
@@ -146,9 +146,10 @@ unpacked(Uint8Array.from(atob(box), (c) => c.charCodeAt(0))).then(({ head, part 
 """
 
 
-def player_script() -> str:
-    """The JavaScript that plays a film."""
-    return Path(__file__).with_name("replay.js").read_text(encoding="utf-8")
+def script(*names: str) -> str:
+    """JavaScript of the views: `panel.js` shows pictures, `replay.js` plays them."""
+    here = Path(__file__)
+    return "".join(here.with_name(name).read_text(encoding="utf-8") for name in names)
 
 
 def replay(
@@ -175,6 +176,6 @@ def replay(
 <style>{stylesheet()}{PLAYER_STYLE}{PAGE_STYLE}</style></head>
 <body class="cep"><div id="player"></div>
 <script type="text/plain" id="data">{data}</script>
-<script>{player_script()}{START}</script>
+<script>{script("panel.js", "replay.js")}{START}</script>
 </body></html>
 """

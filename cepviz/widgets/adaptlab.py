@@ -31,7 +31,7 @@ from cepviz.views.costs import costs
 from cepviz.views.film import still_part
 from cepviz.views.invariants import invariants
 from cepviz.views.plan import plan as plan_picture
-from cepviz.views.replay import player_script
+from cepviz.views.replay import script
 from cepviz.views.scene import Scene
 from cepviz.widgets.shown import Shown, pattern_page, table_page
 from cepviz.widgets.sources import placed, source_of
@@ -114,7 +114,7 @@ class AdaptLab(Shown):
     True
     """
 
-    _esm = player_script() + Path(__file__).with_name("adaptlab.js").read_text(encoding="utf-8")
+    _esm = script("panel.js") + Path(__file__).with_name("adaptlab.js").read_text(encoding="utf-8")
     _state: Any = traitlets.Dict().tag(sync=True)
     _live: Any = traitlets.Dict().tag(sync=True)
     values: Any = traitlets.Dict().tag(sync=True)

@@ -28,7 +28,7 @@ from cepviz.widgets.shown import pattern_page, table_page
 #: Columns are narrow: these are the views that tell most in one.
 VIEWS: list[tuple[str, View]] = [
     ("Timeline", partial(timeline, width=560)),
-    ("Runs", partial(runs, width=560, most=12)),
+    ("Runs", partial(runs, width=500, most=12)),
 ]
 
 #: How many matches the table lists.

@@ -14,11 +14,13 @@ from cepviz.matching import trace as traced
 from cepviz.trace import Trace
 from cepviz.views.clauses import Clauses
 from cepviz.views.film import Film, View, head, packed
-from cepviz.views.replay import player_script
+from cepviz.views.replay import script
 from cepviz.widgets.shown import Shown, pattern_page
 
 #: The player of the replay page, and what puts it into a notebook.
-SCRIPT = player_script() + Path(__file__).with_name("player.js").read_text(encoding="utf-8")
+SCRIPT = script("panel.js", "replay.js") + Path(__file__).with_name("player.js").read_text(
+    encoding="utf-8"
+)
 PLAYER = SCRIPT + "export default { render: ({ model, el }) => mount(model, el) };\n"
 
 

@@ -19,7 +19,7 @@ from cepviz.events import Stream
 from cepviz.language.build import as_pattern
 from cepviz.language.highlight import classified
 from cepviz.matching import as_stream
-from cepviz.views.replay import player_script
+from cepviz.views.replay import script
 from cepviz.widgets.shown import Shown, pattern_page, table_page
 
 #: How long each engine works before the next has its turn, and before the notebook has its.
@@ -96,7 +96,7 @@ class Race(Shown):
     'All found the same 26 matches.'
     """
 
-    _esm = player_script() + Path(__file__).with_name("race.js").read_text(encoding="utf-8")
+    _esm = script("panel.js") + Path(__file__).with_name("race.js").read_text(encoding="utf-8")
     rows: Any = traitlets.List().tag(sync=True)
     total = traitlets.Int(0).tag(sync=True)
     running = traitlets.Bool(False).tag(sync=True)

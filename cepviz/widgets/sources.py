@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -135,16 +134,14 @@ def _on_spark(
     frame: Any, pattern: Pattern, types: list[str], rates: Mapping[str, float] | None
 ) -> Source:
     """Spark draws a sample with the rates asked for; the driver gets that sample only."""
-    spark = import_module("cepviz.spark.sampling")
+    from cepviz.spark.sampling import sample
+
     if rates is None:
         raise CepError(f"say which rates to begin with: rates={dict.fromkeys(types, 10)}")
 
     def draw(now: Mapping[str, float], _: Mapping[str, float], seed: int) -> Stream:
-        drawn: Stream = spark.sample(
-            frame, {type: now[type] for type in types}, per=str(pattern.within), seed=seed,
-            limit=MOST_DRAWN,
-        )  # fmt: skip
-        return drawn
+        wanted = {type: now[type] for type in types}
+        return sample(frame, wanted, per=str(pattern.within), seed=seed, limit=MOST_DRAWN)
 
     return Source(draw, rates, {})
 
