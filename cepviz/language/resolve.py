@@ -64,6 +64,9 @@ def _resolve(pattern: Query, schema: Schema) -> Query:
         attributes=tuple((name, node.map(change)) for name, node in pattern.returns.attributes),
     )
     window_size(pattern, schema)
+    same = all(new is old for new, old in zip(where, pattern.where, strict=True))
+    if same and returns == pattern.returns:
+        return pattern  # as it is for most: what it knows of its branches is kept
     return replace(pattern, where=where, returns=returns)
 
 

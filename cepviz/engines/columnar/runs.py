@@ -19,7 +19,7 @@ import numpy as np
 
 from cepviz.engines.columnar.finder import Finder, ranked
 from cepviz.engines.columnar.kernel import Moment, Task
-from cepviz.engines.columnar.table import Array
+from cepviz.engines.columnar.table import Array, Column
 from cepviz.language.expressions import Attribute, Expression
 from cepviz.language.pattern import NEXT
 
@@ -55,6 +55,9 @@ class Runs(Finder):
 
     def places(self, name: str) -> Array:
         return self._line
+
+    def column(self, name: str, attribute: str) -> Column:
+        return self.table.column(attribute)  # at every place, which is what the index counts
 
     def candidates(self, name: str) -> Array:
         return self.chosen_places[name]

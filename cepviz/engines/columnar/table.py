@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -76,8 +77,14 @@ class Table:
         order = np.argsort(small, kind="stable")
         self.rows = order[np.searchsorted(small[order], 0) :]
         self.parts = codes[self.rows]
-        #: Partition and row as one number, ascending along the line.
-        self._line = self.parts * (len(codes) + 1) + self.rows
+        #: Where each partition begins, and the last one ends.
+        self._stretch = np.concatenate([[0], np.cumsum(np.bincount(self.parts))])
+
+    @cached_property
+    def _line(self) -> Array:
+        """Partition and row as one number, ascending along the line."""
+        assert self.parts is not None and self.rows is not None
+        return np.asarray(self.parts * (len(self.stream) + 1) + self.rows)
 
     @property
     def bounded(self) -> bool:
@@ -106,6 +113,8 @@ class Table:
     def _placed(self, places: Array, rows: Array) -> Array:
         if self.parts is None:
             return rows
+        if self.window is None:  # a partition from end to end
+            return np.asarray(self._stretch[self.parts[places] + (rows > 0)])
         base = self.parts[places] * (len(self.stream) + 1)
         return np.asarray(np.searchsorted(self._line, base + rows))
 
